@@ -1,0 +1,116 @@
+"""The one shape that every drafter family returns: RAM parts and ops; it does not know devices or acceptance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from simulator.ops import Op
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One line of a drafter's RAM ledger.
+
+    Attributes
+    ----------
+    name : str
+        ``embedding``, ``lm_head``, ``layers``, ``projections``, ``prefill_variants``, ``per_app`` ...
+    params : int
+        Parameters.
+    resident_bytes : float
+        RAM that it holds while the drafter is loaded.
+    mapped_bytes : float
+        Bytes that stay in a memory-mapped file and are paged in by rows.
+    note : str
+        Where the number comes from.
+    """
+
+    name: str
+    params: int
+    resident_bytes: float
+    mapped_bytes: float = 0.0
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrafterModel:
+    """What a drafter costs on one target, before any device.
+
+    Attributes
+    ----------
+    id, family, label : str
+        Instance, family and name for people.
+    parts : tuple of Part
+        RAM ledger.
+    draft_ops : tuple of Op
+        One draft pass at width 1 (empty for none and n-gram).
+    passes_per_step : {"none", "per_draft", "one"}
+        Draft passes for K drafts: 0, K or 1.
+    context : {"target", "own", "none"}
+        Whose KV the ops read.
+    prefill_ops : tuple of Op
+        Own prefill over the prompt (empty for a frozen head).
+    catch_up_rows : {"none", "bonus"}
+        ``bonus``: the first draft pass of a step has one extra row after a full accept.
+    own_kv_bytes_per_token : float
+        Own KV growth per cached token (global layers).
+    own_kv_window : int or None
+        Window of the own local layers.
+    own_kv_windowed_bytes_per_token : float
+        Own KV per token of the local layers, up to the window.
+    host_s_per_step : float
+        Host search time per step (n-gram).
+    host_s_kind : str
+        published | measured | derived | assumed.
+    sources : tuple of str
+        Where the numbers come from.
+    kind : str
+        The weakest kind of its numbers.
+    target_id : str
+        The target that it was built for.
+    """
+
+    id: str
+    family: str
+    label: str
+    parts: tuple[Part, ...] = ()
+    draft_ops: tuple[Op, ...] = ()
+    passes_per_step: Literal["none", "per_draft", "one"]
+    context: Literal["target", "own", "none"]
+    prefill_ops: tuple[Op, ...] = ()
+    catch_up_rows: Literal["none", "bonus"] = "none"
+    own_kv_bytes_per_token: float = 0.0
+    own_kv_window: int | None = None
+    own_kv_windowed_bytes_per_token: float = 0.0
+    host_s_per_step: float = 0.0
+    host_s_low: float = 0.0
+    host_s_high: float = 0.0
+    sources: tuple[str, ...] = ()
+    kind: str = "derived"
+    target_id: str = ""
+
+    @property
+    def params(self) -> int:
+        """Parameters of all parts."""
+        return sum(part.params for part in self.parts)
+
+    @property
+    def resident_bytes(self) -> float:
+        """RAM of all parts, without the own KV cache."""
+        return sum(part.resident_bytes for part in self.parts)
+
+    @property
+    def mapped_bytes(self) -> float:
+        """Memory-mapped bytes of all parts."""
+        return sum(part.mapped_bytes for part in self.parts)
+
+    @property
+    def draft_weight_bytes(self) -> float:
+        """Weight bytes read by one draft pass."""
+        return sum(op.weight_bytes for op in self.draft_ops)
+
+    def own_kv_bytes(self, context: float) -> float:
+        """Own KV cache at ``context`` cached tokens."""
+        windowed = context if self.own_kv_window is None else min(context, self.own_kv_window)
+        return self.own_kv_bytes_per_token * context + self.own_kv_windowed_bytes_per_token * windowed

@@ -1,0 +1,63 @@
+"""What is served and asked for: target architecture, quantisation, scenario; it does not know devices or drafters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from simulator.errors import DraftscopeError
+
+Quantity = Any  # a float, or a numpy array of designs; nothing here needs numpy
+
+_SCENARIO_MINIMUM = {
+    "prompt_tokens": 1.0, "output_tokens": 1.0, "draft_length": 0.0, "batch": 1.0, "temperature": 0.0,
+    "context": 0.0, "ambient_c": -40.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One request, or a batch of equal ones. Numbers may be floats or numpy arrays (broadcast together).
+
+    Attributes
+    ----------
+    prompt_tokens, output_tokens : float or array
+        Tokens prefilled and tokens emitted (the first one comes from prefill).
+    draft_length : float or array
+        Drafts proposed per step, 0 = plain decoding.
+    batch : float or array
+        Equal requests decoded together.
+    temperature : float or array
+        0 = greedy.
+    context : float, array or None
+        If given, every step is costed at this many cached tokens; None lets the context grow from the prompt.
+    ambient_c : float or array
+        Ambient temperature in degrees Celsius.
+    engine, draft_engine : str or None
+        Engine of the target and of the drafter; None leaves it to the runtime (and to ``engine``).
+    """
+
+    prompt_tokens: Quantity
+    output_tokens: Quantity
+    draft_length: Quantity = 0
+    batch: Quantity = 1
+    temperature: Quantity = 0.0
+    context: Quantity | None = None
+    ambient_c: Quantity = 25.0
+    engine: str | None = None
+    draft_engine: str | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name not in _SCENARIO_MINIMUM or value is None:
+                continue
+            minimum = _SCENARIO_MINIMUM[field.name]
+            try:
+                wrong = ~((value >= minimum) & (value < float("inf"))) if hasattr(value, "dtype") else not (
+                    minimum <= value < float("inf"))
+            except TypeError:
+                raise DraftscopeError(f"scenario.{field.name}: {value!r} is not a number.") from None
+            if wrong.any() if hasattr(wrong, "any") else wrong:
+                raise DraftscopeError(
+                    f"scenario.{field.name}: {value!r} given; allowed: a finite number >= {minimum:g}.")
