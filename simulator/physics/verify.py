@@ -1,0 +1,95 @@
+"""Cost of a wider pass relative to width 1: curve, extrapolation, tiles; it does not know why kernels bend."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from simulator.errors import DraftscopeError
+
+Quantity = Any
+
+
+def padded_width(*, width: Quantity, tile: int | None) -> Quantity:
+    """Rows that a kernel really computes when it pads to a multiple of ``tile``.
+
+    Parameters
+    ----------
+    width : float or array
+        Rows asked for.
+    tile : int or None
+        Padding step; None or 1 leaves the width alone.
+    """
+    if tile is None or tile <= 1:
+        return width
+    return np.ceil(np.asarray(width) / tile) * tile
+
+
+def relative_cost(
+    *, width: Quantity, widths: Any, costs: Any, tile: int | None = None
+) -> Quantity:
+    """Measured kernel curve ``g(w)``: piecewise linear through the points, beyond the last by its last slope.
+
+    With a tile the width is padded first, and the curve is divided by its value at the padded width 1, so
+    that ``g(1) = 1`` always holds.
+
+    Parameters
+    ----------
+    width : float or array
+        Rows of the pass, >= 1.
+    widths : sequence of float
+        Measured widths, rising, the first one 1.
+    costs : array, shape (points,) or (points, ...)
+        Cost relative to width 1 at each point; further axes broadcast against ``width`` (one curve a design).
+    tile : int or None
+        Padding step of the kernel.
+
+    Returns
+    -------
+    float or array
+        ``g(w)``.
+
+    Raises
+    ------
+    DraftscopeError
+        If the points do not rise from width 1, or a cost is not positive.
+    """
+    points = [float(point) for point in widths]
+    if not points or points[0] != 1.0 or any(b <= a for a, b in itertools.pairwise(points)):
+        raise DraftscopeError(f"verify curve: widths {points} given; allowed: rising widths that start at 1.")
+    if len(points) != len(costs):
+        raise DraftscopeError(f"verify curve: {len(points)} widths but {len(costs)} costs.")
+    if not np.all(np.asarray(costs, dtype=float) > 0):
+        raise DraftscopeError("verify curve: every relative cost must be a number > 0.")
+    padded = padded_width(width=width, tile=tile)
+    value = _piecewise(padded, points, costs)
+    if tile is not None and tile > 1:
+        value = value / _piecewise(padded_width(width=1.0, tile=tile), points, costs)
+    return value
+
+
+def _piecewise(width: Quantity, points: list[float], costs: Any) -> Quantity:
+    """Linear through the points, the last slope beyond; a sum of hinges, so it vectorises."""
+    if len(points) == 1:
+        return costs[0] + 0.0 * width
+    value = costs[0]
+    for i in range(len(points) - 1):
+        slope = (costs[i + 1] - costs[i]) / (points[i + 1] - points[i])
+        run = np.maximum(width - points[i], 0.0)
+        if i < len(points) - 2:
+            run = np.minimum(run, points[i + 1] - points[i])
+        value = value + slope * run
+    return value
+
+
+def verify_cost_ratio(*, time_s: Quantity, time_at_width_one_s: Quantity) -> Quantity:
+    """``v(w) = T(w, n) / T(1, n)``, what people observe: floors, KV and host time included.
+
+    Parameters
+    ----------
+    time_s, time_at_width_one_s : float or array
+        Time of the pass at width ``w`` and at width 1, same context [s].
+    """
+    return time_s / time_at_width_one_s
