@@ -86,7 +86,7 @@ def step_energy_per_token_j(
 
     ``e = (K E_d + E_v(K+1) + P_idle T_step) / tau``
 
-    Byte energy is shared by the ``tau`` tokens of a step; MAC energy grows by ``(K+1)/tau >= 1``. So the dynamic
+    Byte energy is shared by the ``tau`` tokens of a step; MAC energy grows by ``(K+1)/tau >= 1``. So dynamic
     energy falls by less than the speedup.
 
     Parameters

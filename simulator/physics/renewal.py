@@ -54,8 +54,8 @@ def expected_step_sums(
 
     With ``tau = E[X]``, ``a = E[X(X-1)] / (2 tau)`` and ``b = E[X(X-1)(X-2)] / (6 tau)``, the starts settle
     at ``u = 1/tau`` after a transient with ``sum_t (u_t - 1/tau) = a/tau`` and
-    ``sum_t t (u_t - 1/tau) = (b - a^2)/tau`` (expand ``1 / (1 - P(z))`` at ``z = 1``). For a cost ``c(t)`` that
-    is affine in the context, the expected sum over the steps is therefore
+    ``sum_t t (u_t - 1/tau) = (b - a^2)/tau`` (expand ``1 / (1 - P(z))`` at ``z = 1``). For a cost ``c(t)``
+    that is affine in the context, the expected sum over the steps is therefore
     ``sum_{t<M} c(t) / tau + c(0) a/tau + c'(0) (b - a^2)/tau``.
 
     Parameters

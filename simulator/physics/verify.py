@@ -1,4 +1,4 @@
-"""Cost of a wider pass relative to width 1: curve, extrapolation, tiles; it does not know why kernels bend."""
+"""Cost of a wider pass relative to width 1: curve and tile padding; it does not know why kernels bend."""
 
 from __future__ import annotations
 
