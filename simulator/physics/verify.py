@@ -28,9 +28,9 @@ def padded_width(*, width: Quantity, tile: int | None) -> Quantity:
 
 
 def relative_cost(
-    *, width: Quantity, widths: Any, costs: Any, tile: int | None = None
+    *, width: Quantity, widths: Any, costs: Any, tile: int | None = None, extrapolation: str = "linear"
 ) -> Quantity:
-    """Measured kernel curve ``g(w)``: piecewise linear through the points, beyond the last by its last slope.
+    """Measured kernel curve ``g(w)``: piecewise linear through the points.
 
     With a tile the width is padded first, and the curve is divided by its value at the padded width 1, so
     that ``g(1) = 1`` always holds.
@@ -45,6 +45,8 @@ def relative_cost(
         Cost relative to width 1 at each point; further axes broadcast against ``width`` (one curve a design).
     tile : int or None
         Padding step of the kernel.
+    extrapolation : {"linear", "flat"}
+        Beyond the last point: its last slope, or its value.
 
     Returns
     -------
@@ -64,21 +66,22 @@ def relative_cost(
     if not np.all(np.asarray(costs, dtype=float) > 0):
         raise DraftscopeError("verify curve: every relative cost must be a number > 0.")
     padded = padded_width(width=width, tile=tile)
-    value = _piecewise(padded, points, costs)
+    flat = extrapolation == "flat"
+    value = _piecewise(padded, points, costs, flat)
     if tile is not None and tile > 1:
-        value = value / _piecewise(padded_width(width=1.0, tile=tile), points, costs)
+        value = value / _piecewise(padded_width(width=1.0, tile=tile), points, costs, flat)
     return value
 
 
-def _piecewise(width: Quantity, points: list[float], costs: Any) -> Quantity:
-    """Linear through the points, the last slope beyond; a sum of hinges, so it vectorises."""
+def _piecewise(width: Quantity, points: list[float], costs: Any, flat: bool) -> Quantity:
+    """Linear through the points; a sum of hinges, so it vectorises."""
     if len(points) == 1:
         return costs[0] + 0.0 * width
     value = costs[0]
     for i in range(len(points) - 1):
         slope = (costs[i + 1] - costs[i]) / (points[i + 1] - points[i])
         run = np.maximum(width - points[i], 0.0)
-        if i < len(points) - 2:
+        if flat or i < len(points) - 2:
             run = np.minimum(run, points[i + 1] - points[i])
         value = value + slope * run
     return value

@@ -23,7 +23,7 @@ class StepRecord(NamedTuple):
 
     Attributes
     ----------
-    request, index : int
+    request, step : int
         Request and step number in it.
     context : int
         Tokens whose KV is cached when the step starts.
@@ -36,7 +36,7 @@ class StepRecord(NamedTuple):
     """
 
     request: int
-    index: int
+    step: int
     context: int
     proposed: int
     accepted: int
@@ -160,7 +160,7 @@ class Result:
         """
         lines = [f"# {self.inputs.get('drafter', '')} on {self.inputs.get('device', '')} ({self.method})", ""]
         lines += _table(("input", "value"), [(k, _shown(v)) for k, v in self.inputs.items()])
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for name, value in self.metrics.items():
             low, high = self.intervals.get(name, (None, None))
             span = "" if low is None else f"{_shown(low)} to {_shown(high)}"
