@@ -12,7 +12,7 @@ TORCH_ARGS ?=
 PYTEST_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 SAY := @printf '[draftscope] %s\n'
 
 help:
