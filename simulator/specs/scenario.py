@@ -1,4 +1,4 @@
-"""What is served and asked for: target architecture, quantisation, scenario; it does not know devices or drafters."""
+"""What is asked of a target: tokens, draft length, batch; it knows no target, drafter or device."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 from simulator.errors import DraftscopeError
 
-Quantity = Any  # a float, or a numpy array of designs; nothing here needs numpy
+Quantity = Any
+"""A float, or a numpy array with one value for each design; nothing here needs numpy."""
 
-_SCENARIO_MINIMUM = {
+_MINIMUM = {
     "prompt_tokens": 1.0, "output_tokens": 1.0, "draft_length": 0.0, "batch": 1.0, "temperature": 0.0,
     "context": 0.0, "ambient_c": -40.0,
 }  # fmt: skip
@@ -50,14 +51,16 @@ class Scenario:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name not in _SCENARIO_MINIMUM or value is None:
-                continue
-            minimum = _SCENARIO_MINIMUM[field.name]
-            try:
-                wrong = ~((value >= minimum) & (value < float("inf"))) if hasattr(value, "dtype") else not (
-                    minimum <= value < float("inf"))
-            except TypeError:
-                raise DraftscopeError(f"scenario.{field.name}: {value!r} is not a number.") from None
-            if wrong.any() if hasattr(wrong, "any") else wrong:
-                raise DraftscopeError(
-                    f"scenario.{field.name}: {value!r} given; allowed: a finite number >= {minimum:g}.")
+            if field.name in _MINIMUM and value is not None:
+                _check(f"scenario.{field.name}", value, _MINIMUM[field.name])
+
+
+def _check(where: str, value: Quantity, minimum: float) -> None:
+    """Refuse NaN, infinite, too small or non-numeric values of a float or an array."""
+    allowed = f"allowed: a finite number >= {minimum:g}."
+    try:
+        good = (value >= minimum) & (value < float("inf"))
+    except TypeError:
+        raise DraftscopeError(f"{where}: {value!r} given; {allowed}") from None
+    if isinstance(value, bool) or not (good.all() if hasattr(good, "all") else good):
+        raise DraftscopeError(f"{where}: {value!r} given; {allowed}")
