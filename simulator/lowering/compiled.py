@@ -164,7 +164,7 @@ def _with(part: PartBytes, op: Op) -> PartBytes:
 
 
 def _merged(kernels: list[Kernel]) -> tuple[Kernel, ...]:
-    """Merge kernels that differ by one common factor: the sum of their rooflines is the roofline of the sum."""
+    """Merge kernels that differ by one factor: the sum of their rooflines is the roofline of their sum."""
     groups: dict[tuple[Any, ...], list[Kernel]] = {}
     for kernel in kernels:
         size = kernel.weight_bytes + kernel.bytes_per_row + kernel.macs + kernel.kv_bytes

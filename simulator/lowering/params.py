@@ -10,6 +10,7 @@ import numpy as np
 
 from simulator.lowering.affine import Affine, ContextSums, Quantity
 from simulator.lowering.compiled import CompiledPass, Kernel
+from simulator.lowering.memory import Memory
 from simulator.physics.renewal import sum_of_contexts, sum_of_windowed_contexts
 from simulator.physics.roofline import mbu_of_model
 from simulator.physics.verify import relative_cost
@@ -159,6 +160,8 @@ class CostParams:
         Of one stream; the first output token comes from prefill.
     draft_length, batch : float or array
         Drafts per step and streams decoded together.
+    memory : Memory
+        What stays in RAM.
     fixed_context : float, array or None
         Context of every step where the caller fixed it; None lets it grow.
     target_weight_scale, drafter_weight_scale : float or array
@@ -183,6 +186,7 @@ class CostParams:
     output_tokens: Quantity
     draft_length: Quantity
     batch: Quantity
+    memory: Memory
     fixed_context: Quantity | None = None
     target_weight_scale: Quantity = 1.0
     drafter_weight_scale: Quantity = 1.0

@@ -1,0 +1,179 @@
+"""lower(): profiles and specs, by name or loaded, compiled into a Lowered; it computes no time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import simulator.drafters as drafters
+import simulator.ops as model_ops
+from hw_profiles import load_device, load_runtime
+from hw_profiles.schema import DeviceProfile, RuntimeProfile, engine_for
+from simulator.drafters.base import DrafterModel
+from simulator.errors import DraftscopeError
+from simulator.lowering.compiled import compile_ops
+from simulator.lowering.inputs import Input, device_inputs, side_inputs
+from simulator.lowering.lowered import SIDE_AXES, Lowered
+from simulator.lowering.memory import KvShape, Memory
+from simulator.results import KINDS
+from simulator.specs import TargetSpec, load_target
+
+GATHERED = ("embedding", "per_layer_embedding")
+
+
+def lower(
+    *,
+    device: str | Path | DeviceProfile,
+    target: str | Path | TargetSpec,
+    drafter: Any = "none",
+    runtime: str | Path | RuntimeProfile | None = None,
+    engine: str | None = None,
+    draft_runtime: str | Path | RuntimeProfile | None = None,
+    draft_engine: str | None = None,
+) -> Lowered:
+    """Compile one case: everything that does not change when numbers do.
+
+    Parameters
+    ----------
+    device, target : str, path or loaded object
+        Name of a shipped profile or spec, a file, or the object.
+    drafter : str, path, dict or DrafterModel
+        Drafter instance; ``"none"`` for plain decoding.
+    runtime : str, path or RuntimeProfile, optional
+        The device's default runtime where omitted.
+    engine : str, optional
+        For a runtime that works with any engine.
+    draft_runtime, draft_engine : optional
+        Runtime and engine of the draft passes where they differ from the target's.
+
+    Returns
+    -------
+    Lowered
+        Ready to :meth:`~simulator.lowering.Lowered.bind`.
+
+    Raises
+    ------
+    DraftscopeError, hw_profiles.errors.ProfileError
+        For unknown names (with the nearest), and for a drafter that was built for another target.
+    """
+    where = device if isinstance(device, DeviceProfile) else load_device(str(device))
+    stack = _runtime(runtime, where.default_runtime)
+    served = target if isinstance(target, TargetSpec) else load_target(target)
+    drafting = drafter if isinstance(drafter, DrafterModel) else drafters.build_drafter(drafter, served)
+    if drafting.target_id and drafting.target_id != served.id:
+        raise DraftscopeError(
+            f"drafter: {drafting.id!r} was built for target {drafting.target_id!r}; given {served.id!r}."
+        )
+    on = engine_for(where, stack, engine)
+    draft_stack = _runtime(draft_runtime, stack)
+    draft_on = engine_for(where, draft_stack, draft_engine or (on if draft_runtime is None else None))
+    stacks = [stack] if draft_stack is stack else [stack, draft_stack]
+
+    inputs = device_inputs(where) | _transferred(side_inputs(stack, where.engines[on]), stack, where)
+    if draft_stack is not stack or draft_on != on:
+        own = _transferred(side_inputs(draft_stack, where.engines[draft_on]), draft_stack, where)
+        inputs |= {f"draft_{name}": own[name] for name in own if name in SIDE_AXES}
+    low, high = drafting.host_s_low or None, drafting.host_s_high or None
+    inputs["host_s_per_step"] = Input(
+        value=drafting.host_s_per_step, low=low, high=high if low is not None else None, kind=drafting.kind
+    )
+    ops = model_ops.target_ops(served)
+    compiled = compile_ops(ops)
+    references = [*served.sources, *drafting.sources]
+    references += [source for each in inputs.values() for source in each.sources]
+    return Lowered(
+        ids={
+            "device": where.id, "runtime": stack.id, "engine": on, "draft_runtime": draft_stack.id,
+            "draft_engine": draft_on, "target": served.id, "drafter": drafting.id,
+        },
+        target_pass=compiled,
+        draft_pass=compile_ops(drafting.draft_ops),
+        drafter_prefill=compile_ops(drafting.prefill_ops),
+        drafter=drafting,
+        memory=_memory(served, ops, drafting),
+        inputs=inputs,
+        statics=_statics(stack),
+        draft_statics=_statics(draft_stack),
+        spec_kinds=(drafting.kind,) if drafting.kind in KINDS else (),
+        references=tuple(dict.fromkeys(references)),
+        notes=tuple(_note(each, where) for each in stacks if _note(each, where)),
+    )  # fmt: skip
+
+
+def _runtime(given: str | Path | RuntimeProfile | None, default: str | RuntimeProfile) -> RuntimeProfile:
+    chosen = default if given is None else given
+    return chosen if isinstance(chosen, RuntimeProfile) else load_runtime(str(chosen))
+
+
+def _statics(runtime: RuntimeProfile) -> dict[str, Any]:
+    curve = runtime.verify_curve
+    return {
+        "ideal": runtime.ideal,
+        "kv_reads": runtime.kv_reads,
+        "small_model_bytes": runtime.small_model_bytes.value,
+        "large_model_bytes": runtime.large_model_bytes.value,
+        "curve_widths": () if curve is None else tuple(width for width, _ in curve.value),
+        "curve_extrapolation": runtime.verify_extrapolation,
+        "tile": None if runtime.tile is None else round(runtime.tile.value),
+    }
+
+
+def _transferred(
+    inputs: dict[str, Input], runtime: RuntimeProfile, device: DeviceProfile
+) -> dict[str, Input]:
+    """A runtime that was measured on another SoC says ``assumed`` of its own numbers."""
+    if not runtime.is_transfer(device):
+        return inputs
+    engine = ("active_power_w", "idle_power_w", "macs_per_s", "energy_per_mac_j")
+    return {
+        name: each if name in engine
+        else Input(value=each.value, low=each.low, high=each.high, kind="assumed", sources=each.sources,
+                   group=each.group)
+        for name, each in inputs.items()
+    }  # fmt: skip
+
+
+def _note(runtime: RuntimeProfile, device: DeviceProfile) -> str:
+    if not runtime.applies_to(device):
+        return (
+            f"Runtime {runtime.id} is not stated to run on {device.id}: its numbers are carried over and "
+            "count as assumed."
+        )
+    if runtime.is_transfer(device):
+        return (
+            f"Runtime {runtime.id} was measured on {', '.join(runtime.measured_socs) or 'no SoC'}, not on "
+            f"{device.soc_id}: its numbers count as assumed."
+        )
+    return ""
+
+
+def _memory(target: TargetSpec, ops: tuple[model_ops.Op, ...], drafter: DrafterModel) -> Memory:
+    def gathered(some: tuple[model_ops.Op, ...]) -> float:
+        parts = (*GATHERED, *(f"drafter_{part}" for part in GATHERED))
+        return sum(op.bytes_per_row for op in some if op.part in parts)
+
+    wide = target.intermediate_size
+    window = float(target.sliding_window) if target.sliding_window else None
+    own_window = float(drafter.own_kv_window) if drafter.own_kv_window else None
+    infinite = float("inf")
+    return Memory(
+        target_resident_bytes=target.resident_bytes(),
+        target_mapped_bytes=target.mapped_bytes(),
+        target_gather_bytes_per_token=gathered(ops),
+        target_kv=KvShape(
+            bytes_per_token=target.kv_bytes_per_token(),
+            windowed_bytes_per_token=target.kv_windowed_bytes_per_token(),
+            window=infinite if window is None else window,
+        ),
+        drafter_parts=tuple((part.name, part.resident_bytes) for part in drafter.parts),
+        drafter_mapped_bytes=drafter.mapped_bytes,
+        drafter_gather_bytes_per_token=gathered(drafter.draft_ops),
+        drafter_kv=KvShape(
+            bytes_per_token=drafter.own_kv_bytes_per_token,
+            windowed_bytes_per_token=drafter.own_kv_windowed_bytes_per_token,
+            window=infinite if own_window is None else own_window,
+        ),
+        vocab_size=target.vocab_size,
+        hidden_size=target.hidden_size,
+        intermediate_size=max(wide) if isinstance(wide, tuple) else wide,
+    )
