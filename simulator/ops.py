@@ -1,13 +1,27 @@
-"""One forward pass as a short list of Ops (bytes and MACs by part); it does not know any device, time or energy."""
+"""One forward pass as a short list of Ops (bytes and MACs by part); it knows no device, time or energy.
+
+Left out, and small at batch 1: activations that stay in caches, soft-max and activation functions, and
+attention of the new rows among themselves (``w**2 / 2`` against ``w * n``).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from simulator.errors import UnknownNameError
+from simulator.specs import LayerShape, TargetSpec
+from simulator.units import at_most
 
 
 @dataclass(frozen=True, kw_only=True)
 class Op:
-    """One group of operations of one forward pass, affine in width ``w`` (rows) and context ``n`` (tokens cached).
+    """A group of operations of one forward pass, affine in width ``w`` (rows) and context ``n`` (cached tokens).
+
+    Bytes: ``weight_bytes_at(w) + w * bytes_per_row + kv_bytes_per_context * min(n, window)`` (times ``w``
+    when the kernel reads the cache once per row). MACs: ``macs_per_pass + w * (macs_per_row +
+    macs_per_row_per_context * min(n, window))``.
 
     Attributes
     ----------
@@ -17,19 +31,23 @@ class Op:
         Key of the byte ledger: ``layers``, ``lm_head``, ``embedding``, ``per_layer_embedding``, ``kv_cache``,
         ``projection``, and the same with ``drafter_`` in front.
     weight_bytes : float
-        Bytes of weights (and scales), read once per pass.
+        Bytes of weights (and scales), read once per pass; with experts, what one row reads.
     bytes_per_row : float
         Bytes read or written per row: gathered embedding rows, KV written.
     kv_bytes_per_context : float
         KV bytes read per context token, for all rows together when the kernel reads the cache once.
     macs_per_row, macs_per_row_per_context : float
         Multiply-accumulates.
+    macs_per_pass : float
+        Multiply-accumulates that do not grow with the width: the LM head of a prefill, which has one row.
     window : int or None
         The op sees ``min(n, window)`` context tokens.
     dtype : str
         MAC type for the rate and energy look-ups: ``int8``, ``f16`` or ``f32``.
     dispatches : int
-        Kernels launched.
+        Kernels launched, without fusion.
+    experts, experts_per_row : int
+        Mixture of experts: number of experts, and how many a row is routed to (0 = dense).
     """
 
     name: str
@@ -39,6 +57,275 @@ class Op:
     kv_bytes_per_context: float = 0.0
     macs_per_row: float = 0.0
     macs_per_row_per_context: float = 0.0
+    macs_per_pass: float = 0.0
     window: int | None = None
     dtype: str = "int8"
     dispatches: int = 1
+    experts: int = 0
+    experts_per_row: int = 0
+
+    def weight_bytes_at(self, width: Any) -> Any:
+        """Weight bytes of a pass of ``width`` rows: the union of experts under independent routing.
+
+        ``E (1 - (1 - k / E) ** w)`` distinct experts for ``w`` rows that pick ``k`` of ``E`` each.
+        """
+        if not self.experts:
+            return self.weight_bytes
+        share = self.experts_per_row / self.experts
+        return self.weight_bytes * (1 - (1 - share) ** width) / share
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByteLedger:
+    """Bytes moved by part and MACs by type in one pass (floats or arrays).
+
+    Attributes
+    ----------
+    bytes_by_part : dict
+        Part -> bytes.
+    macs_by_dtype : dict
+        MAC type -> multiply-accumulates.
+    weight_bytes, row_bytes, kv_bytes : float or array
+        The same bytes split by kind: weights, gathered or written rows, KV reads.
+    dispatches : int
+        Kernels launched.
+    """
+
+    bytes_by_part: dict[str, Any]
+    macs_by_dtype: dict[str, Any]
+    weight_bytes: Any = 0.0
+    row_bytes: Any = 0.0
+    kv_bytes: Any = 0.0
+    dispatches: int = 0
+
+    @property
+    def total_bytes(self) -> Any:
+        """All bytes moved."""
+        return sum(self.bytes_by_part.values())
+
+    @property
+    def total_macs(self) -> Any:
+        """All multiply-accumulates."""
+        return sum(self.macs_by_dtype.values())
+
+
+def ledger(
+    ops: Iterable[Op], width: Any, context: Any, kv_reads: Literal["once", "per_row"] = "once"
+) -> ByteLedger:
+    """Add up the bytes and MACs of one pass.
+
+    Parameters
+    ----------
+    ops : iterable of Op
+        One forward pass.
+    width : float or array
+        Rows of the pass.
+    context : float or array
+        Tokens cached before it.
+    kv_reads : {"once", "per_row"}
+        Whether the kernel reads the cache once for all rows or again for each.
+
+    Raises
+    ------
+    UnknownNameError
+        Another word for ``kv_reads``.
+    """
+    if kv_reads not in ("once", "per_row"):
+        raise UnknownNameError("kv_reads", kv_reads, ("once", "per_row"))
+    parts: dict[str, Any] = {}
+    macs: dict[str, Any] = {}
+    weights: Any = 0.0
+    rows: Any = 0.0
+    kv: Any = 0.0
+    dispatches = 0
+    for op in ops:
+        seen = at_most(context, op.window)
+        op_weights = op.weight_bytes_at(width)
+        op_rows = width * op.bytes_per_row
+        op_kv = op.kv_bytes_per_context * seen * (width if kv_reads == "per_row" else 1)
+        op_macs = op.macs_per_pass + width * (op.macs_per_row + op.macs_per_row_per_context * seen)
+        parts[op.part] = parts.get(op.part, 0.0) + op_weights + op_rows + op_kv
+        macs[op.dtype] = macs.get(op.dtype, 0.0) + op_macs
+        weights, rows, kv = weights + op_weights, rows + op_rows, kv + op_kv
+        dispatches += op.dispatches
+    return ByteLedger(
+        bytes_by_part=parts,
+        macs_by_dtype=macs,
+        weight_bytes=weights,
+        row_bytes=rows,
+        kv_bytes=kv,
+        dispatches=dispatches,
+    )
+
+
+def mean_prefill_context(prompt_tokens: Any, window: int | None = None) -> Any:
+    """Mean count of earlier tokens that a prefill row attends to: ``mean(min(i, window))`` over ``i < P``.
+
+    Parameters
+    ----------
+    prompt_tokens : float or array
+        Tokens of the prompt, P.
+    window : int, optional
+        Sliding window W; then ``(W' (W' - 1) / 2 + (P - W') W) / P`` with ``W' = min(P, W)``.
+    """
+    near = at_most(prompt_tokens, window)
+    far = 0.0 if window is None else (prompt_tokens - near) * window
+    return (near * (near - 1) / 2 + far) / prompt_tokens
+
+
+def target_ops(target: TargetSpec) -> tuple[Op, ...]:
+    """One forward pass of the target: every row goes through all layers and the LM head.
+
+    Parameters
+    ----------
+    target : TargetSpec
+        Architecture and quantisation.
+
+    Returns
+    -------
+    tuple of Op
+        At most 15 groups, merged across identical layers. Layers that share KV read it again and write none.
+    """
+    return (*_input_ops(target), *_layer_ops(target), *_kv_ops(target), lm_head_op(target))
+
+
+def prefill_ops(target: TargetSpec) -> tuple[Op, ...]:
+    """One prefill of the target: as :func:`target_ops`, but the LM head sees the last row only.
+
+    Every layer is computed for every row, as in the published modelling code; a runtime that stops after
+    the last layer that stores KV for all rows but the last saves up to the share of the KV-shared layers.
+    """
+    return tuple(last_row_only(op) if op.part == "lm_head" else op for op in target_ops(target))
+
+
+def last_row_only(op: Op) -> Op:
+    """Return the op computed for one row, whatever the width of the pass."""
+    return replace(op, macs_per_row=0.0, macs_per_pass=op.macs_per_pass + op.macs_per_row)
+
+
+def renamed(ops: Sequence[Op], prefix: str) -> tuple[Op, ...]:
+    """Return the ops with ``prefix`` in front of every part: a drafter's own layers, table and cache."""
+    return tuple(replace(op, part=prefix + op.part) for op in ops)
+
+
+def gather_op(name: str, part: str, row_bytes: float) -> Op:
+    """Return the gathering of one embedding row per input row."""
+    return Op(name=name, part=part, bytes_per_row=row_bytes)
+
+
+def matrix_op(
+    name: str,
+    part: str,
+    params: float,
+    bits: float,
+    dtype: str,
+    *,
+    dispatches: int = 1,
+    extra_macs: float = 0.0,
+) -> Op:
+    """Return matrices (and norms) of ``params`` weights: read once per pass, multiplied once per row."""
+    return Op(
+        name=name,
+        part=part,
+        weight_bytes=params * bits / 8,
+        macs_per_row=params + extra_macs,
+        dtype=dtype,
+        dispatches=dispatches,
+    )
+
+
+def attention_op(name: str, part: str, target: TargetSpec, layers: Sequence[LayerShape], q_dims: int) -> Op:
+    """Return attention over the cache of ``layers`` by ``q_dims`` query elements (QK and PV products)."""
+    windows = {target.sliding_window if layer.is_local else None for layer in layers}
+    return Op(
+        name=name,
+        part=part,
+        kv_bytes_per_context=sum(target.layer_kv_bytes(layer) for layer in layers),
+        macs_per_row_per_context=2 * q_dims,
+        window=windows.pop() if len(windows) == 1 else None,
+        dtype=target.quant.kv_mac,
+        dispatches=len(layers),
+    )
+
+
+def lm_head_op(target: TargetSpec) -> Op:
+    """Return the LM head, one logit per token of the vocabulary and row."""
+    quant, params = target.quant, target.vocab_size * target.hidden_size
+    return matrix_op("LM head", "lm_head", params, quant.bits("lm_head"), quant.mac("lm_head"))
+
+
+def embedding_op(target: TargetSpec, part: str = "embedding") -> Op:
+    """Return the gathering of a token's row of the embedding table."""
+    return gather_op("token embedding", part, target.hidden_size * target.quant.bits("embedding") / 8)
+
+
+def _input_ops(target: TargetSpec) -> list[Op]:
+    """Embedding rows, per-layer embedding rows with their projection, and AltUp's stacking (Gemma 3n)."""
+    quant, counts = target.quant, target.param_counts()
+    bits, mac = quant.bits("layers"), quant.mac()
+    ops = [embedding_op(target)]
+    if target.hidden_size_per_layer_input:
+        width = target.num_hidden_layers * target.hidden_size_per_layer_input
+        row = width * quant.bits("per_layer_embedding") / 8
+        ops.append(gather_op("per-layer embedding", "per_layer_embedding", row))
+        ops.append(matrix_op("per-layer projection", "projection", counts["per_layer_projection"], bits, mac))
+    if counts["altup_projection"]:
+        n = 2 * (target.altup_num_inputs - 1)
+        ops.append(
+            matrix_op("AltUp projections", "projection", counts["altup_projection"], bits, mac, dispatches=n)
+        )
+    return ops
+
+
+def _layer_ops(target: TargetSpec) -> list[Op]:
+    """Matrices and norms of all layers; the group has one precision, so merging layers loses nothing."""
+    quant, counts, n = target.quant, target.param_counts(), target.num_hidden_layers
+    bits, mac = quant.bits("layers"), quant.mac()
+    stored = sum(layer.stores_kv for layer in target.layers)
+    joined = sum(layer.stores_kv and layer.shared_kv_projection for layer in target.layers)
+
+    def matrices(name: str, key: str, dispatches: int, extra_macs: float = 0.0) -> Op:
+        return matrix_op(name, "layers", counts[key], bits, mac, dispatches=dispatches, extra_macs=extra_macs)
+
+    ops = [matrices("attention projections", "attention", 2 * n + 2 * stored - joined)]
+    if counts["mlp"]:
+        ops.append(matrices("MLP", "mlp", 3 * n))
+    if counts["experts"]:
+        ops += [matrices("expert router", "router", n), _experts_op(target)]
+    if counts["per_layer_input"]:
+        ops.append(matrices("per-layer input gates", "per_layer_input", 2 * n))
+    if counts["laurel"]:
+        ops.append(matrices("LAuReL", "laurel", 2 * n))
+    if counts["altup"]:
+        inputs = target.altup_num_inputs
+        mixing = n * target.hidden_size * (inputs**2 + inputs)  # predict n x n, correct n
+        ops.append(matrices("AltUp", "altup", 4 * n, mixing))
+    ops.append(matrices("norms and scalars", "norms", target.traits.norms_per_layer * n))
+    return ops
+
+
+def _experts_op(target: TargetSpec) -> Op:
+    quant = target.quant
+    active = target.param_counts()["experts"] * target.top_k_experts / target.num_experts
+    return Op(
+        name="routed experts",
+        part="layers",
+        weight_bytes=active * quant.bits("experts") / 8,
+        macs_per_row=active,
+        dtype=quant.mac("experts"),
+        dispatches=3 * target.num_hidden_layers,
+        experts=target.num_experts,
+        experts_per_row=target.top_k_experts,
+    )
+
+
+def _kv_ops(target: TargetSpec) -> list[Op]:
+    """KV of the new rows written by the layers that store it; the cache read again by every layer."""
+    written = target.kv_bytes_per_token() + target.kv_windowed_bytes_per_token()
+    stored = sum(layer.stores_kv for layer in target.layers)
+    ops = [Op(name="KV write", part="kv_cache", bytes_per_row=written, dispatches=stored)]
+    for label, is_local in (("local attention", True), ("global attention", False)):
+        layers = [layer for layer in target.layers if layer.is_local == is_local]
+        if layers:
+            ops.append(attention_op(label, "kv_cache", target, layers, sum(layer.q_dim for layer in layers)))
+    return ops

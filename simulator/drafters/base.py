@@ -1,4 +1,4 @@
-"""The one shape that every drafter family returns: RAM parts and ops; it does not know devices or acceptance."""
+"""The one shape that every drafter family returns: RAM parts and ops; it knows no device and no acceptance."""
 
 from __future__ import annotations
 

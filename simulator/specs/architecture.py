@@ -1,9 +1,9 @@
 """Exact parameter and cache shapes of decoder families; it does not know precision, devices or drafters.
 
-Field names are those of Hugging Face configurations. Families differ in a few traits (:data:`FAMILIES`): norms
-per layer, query and key norms, biases, and the extras of Gemma 3n (AltUp, LAuReL, per-layer embeddings) and
-Gemma 4 (double-wide MLP in KV-shared layers, K = V projection, layer scalars, mixture of experts).
-Counts equal those of the modelling code in transformers 5.24 (tests), plus Gemma 4's layer scalars.
+Field names are those of Hugging Face configurations. Families differ in a few traits (:data:`FAMILIES`):
+norms per layer, query and key norms, biases, and the extras of Gemma 3n (AltUp, LAuReL, per-layer
+embeddings) and Gemma 4 (double-wide MLP in KV-shared layers, K = V projection, layer scalars, mixture of
+experts). Counts equal those of the modelling code in transformers 5.24 (tests), plus Gemma 4's layer scalars.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ _DEFAULTS: dict[str, dict[str, Any]] = {  # what configurations leave out: defau
     "gemma3": {**_GEMMA, "sliding_window": 4096, "sliding_window_pattern": 6, "vocab_size": 262208},
     "gemma3n": {**_GEMMA, "num_key_value_heads": 2, "sliding_window": 512, "sliding_window_pattern": 5,
                 "vocab_size": 262400, "vocab_size_per_layer_input": 262144,
-                "hidden_size_per_layer_input": 256, "altup_num_inputs": 4, "laurel_rank": 64, "num_kv_shared_layers": 15},
+                "hidden_size_per_layer_input": 256, "altup_num_inputs": 4, "laurel_rank": 64,
+                "num_kv_shared_layers": 15},
     "gemma4": {**_GEMMA, "global_head_dim": 512, "sliding_window": 512, "sliding_window_pattern": 6,
                "vocab_size": 262144, "vocab_size_per_layer_input": 262144,
                "hidden_size_per_layer_input": 256},
@@ -187,7 +188,7 @@ def from_gguf(path: Path) -> dict[str, Any]:
 
 
 def from_safetensors(path: Path) -> dict[str, Any]:
-    """Fields from a safetensors file or a folder of them; a ``config.json`` beside it is used where it exists."""
+    """Fields from a safetensors file or a folder of them, and from the ``config.json`` beside it if there is one."""
     folder = path if path.is_dir() else path.parent
     files = sorted(folder.glob("*.safetensors")) if path.is_dir() else [path]
     tensors: dict[str, TensorInfo] = {}
@@ -200,7 +201,7 @@ def from_safetensors(path: Path) -> dict[str, Any]:
 
 
 def _llama_like(path: Path, header: Header) -> dict[str, Any]:
-    """Shapes of a plain Llama-like stack from its tensors alone (head size is a guess that changes no cost)."""
+    """Shapes of a plain Llama-like stack from its tensors; the head size is a guess that changes no cost."""
     shapes = {re.sub(r"^(language_)?model\.", "", name): info.shape for name, info in header.tensors.items()}
     layer, missing = (
         "layers.0.",
@@ -225,7 +226,7 @@ def _llama_like(path: Path, header: Header) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "family": "qwen3" if qk_norm else "qwen2" if f"{layer}self_attn.q_proj.bias" in shapes else "llama",
         "vocab_size": vocab, "hidden_size": hidden, "intermediate_size": shapes[needed[3]][0],
-        "num_hidden_layers": 1 + max(int(m[1]) for name in shapes if (m := re.match(r"layers\.(\d+)\.", name))),
+        "num_hidden_layers": 1 + max(int(m[1]) for m in (re.match(r"layers\.(\d+)\.", s) for s in shapes) if m),
         "num_attention_heads": q // head_dim, "num_key_value_heads": kv // head_dim, "head_dim": head_dim,
         "tie_word_embeddings": "lm_head.weight" not in shapes,
     }  # fmt: skip

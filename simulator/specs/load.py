@@ -28,8 +28,8 @@ def load_target(name: str | Path) -> TargetSpec:
     ----------
     name : str or path
         A shipped name (:func:`list_targets`), a ``.toml`` of the same form, a Hugging Face ``config.json``, a
-        GGUF or safetensors file, or a folder with one of them. ``@scheme`` at the end picks another build, for
-        example ``gemma_4_e2b@int4``.
+        GGUF or safetensors file, or a folder with one of them. ``@scheme`` at the end picks another build,
+        for example ``gemma_4_e2b@int4``.
 
     Raises
     ------

@@ -20,7 +20,8 @@ class QuantScheme(BaseModel):
     experts : float or None
         Bits of routed experts; None = as ``layers``.
     embedding : float or None
-        Bits of the token embedding table; None = as ``lm_head``. A tied table is stored once unless they differ.
+        Bits of the token embedding table; None = as ``lm_head``. A tied table is stored once unless they
+        differ.
     per_layer_embedding : float or None
         Bits of the per-layer embedding table; None = as ``layers``.
     kv_bits : float

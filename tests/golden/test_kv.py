@@ -1,6 +1,7 @@
-"""KV cache of the Gemma 4 family in bf16: own arithmetic from the published configurations (google-deepmind/gemma)."""
+"""KV cache of the Gemma 4 family in bf16: arithmetic from the configurations in google-deepmind/gemma."""
 
 import pytest
+
 from simulator.specs import load_target
 
 

@@ -1,13 +1,14 @@
 """Parameter counts, exact.
 
-The integers are those of the modelling code of transformers 5.24.0, instantiated without memory (``torch.device
-("meta")``) and counted with ``sum(p.numel() for p in model.parameters())``; Gemma 4 adds its layer scalars, which are
-buffers there. ``test_transformers_agrees`` repeats this where transformers is installed.
-Rounded totals: own arithmetic from the published configurations; published are "2.3B effective", 4.65 B (llama-bench)
-and 25.2 B with 3.8 B active.
+The integers are those of the modelling code of transformers 5.24.0, instantiated without memory
+(``torch.device ("meta")``) and counted with ``sum(p.numel() for p in model.parameters())``; Gemma 4 adds
+its layer scalars, which are buffers there. ``test_transformers_agrees`` repeats this where transformers is
+installed. Rounded totals: own arithmetic from the published configurations; published are "2.3B effective",
+4.65 B (llama-bench) and 25.2 B with 3.8 B active.
 """
 
 import pytest
+
 from simulator.specs import load_target
 
 EXACT = {  # total, table, per-layer table, core
@@ -119,7 +120,8 @@ def test_transformers_agrees():
 
     pattern = ["full_attention" if (i + 1) % 5 == 0 else "sliding_attention" for i in range(35)]
     e2b = transformers.Gemma4TextConfig(
-        hidden_size=1536, intermediate_size=6144, num_hidden_layers=35, num_attention_heads=8, num_key_value_heads=1,
+        hidden_size=1536, intermediate_size=6144, num_hidden_layers=35, num_attention_heads=8,
+        num_key_value_heads=1,
         num_kv_shared_layers=20, use_double_wide_mlp=True, layer_types=pattern,
     )  # fmt: skip
     nano = transformers.Gemma3nTextConfig(

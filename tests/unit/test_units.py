@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from simulator.errors import DraftscopeError, UnknownNameError
 from simulator.units import UNITS, at_most, format_quantity, parse_quantity
 
