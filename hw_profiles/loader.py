@@ -1,0 +1,210 @@
+"""Finds profile files, reads TOML into the schema and explains what is wrong. Does not print and does not compute."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from hw_profiles.cited import CitedValue
+from hw_profiles.errors import ProfileError, unknown
+from hw_profiles.explain import explain
+from hw_profiles.references import references
+from hw_profiles.schema import DeviceProfile, PowerRail, Reference, RuntimeProfile
+
+Profile = DeviceProfile | RuntimeProfile
+P = TypeVar("P", DeviceProfile, RuntimeProfile)
+
+
+def list_devices() -> list[str]:
+    """Return the ids of the packaged devices, sorted."""
+    return _stems("devices")
+
+
+def list_runtimes() -> list[str]:
+    """Return the ids of the packaged runtimes, sorted."""
+    return _stems("runtimes")
+
+
+def load_device(device: str) -> DeviceProfile:
+    """Load a device by id, or from a file if `device` ends in ``.toml``.
+
+    Parameters
+    ----------
+    device : str
+        Id (see `list_devices`) or path.
+
+    Returns
+    -------
+    DeviceProfile
+        Frozen; the same object on repeated calls with an id.
+
+    Raises
+    ------
+    UnknownProfileError
+        If no such device exists; the message offers the nearest.
+    ProfileError
+        If the file is wrong; the message names file, dotted key, what was given and what is allowed.
+    """
+    if device.endswith(".toml"):
+        return load_device_file(device)
+    if device not in list_devices():
+        raise unknown("device", "device", device, list_devices())
+    return _packaged_device(device)
+
+
+def load_runtime(runtime: str) -> RuntimeProfile:
+    """Load a runtime by id, or from a file if `runtime` ends in ``.toml``; errors as for `load_device`."""
+    if runtime.endswith(".toml"):
+        return load_runtime_file(runtime)
+    if runtime not in list_runtimes():
+        raise unknown("runtime", "runtime", runtime, list_runtimes())
+    return _packaged_runtime(runtime)
+
+
+def load_device_file(path: str | Path) -> DeviceProfile:
+    """Load a device from a TOML file; its id is the file's stem. Own sources go into ``[references.KEY]`` tables."""
+    where, text = _read_user_file(Path(path))
+    return _build(DeviceProfile, Path(path).stem, where, _parse(where, text))
+
+
+def load_runtime_file(path: str | Path) -> RuntimeProfile:
+    """Load a runtime from a TOML file; its id is the file's stem. Own sources go into ``[references.KEY]`` tables."""
+    where, text = _read_user_file(Path(path))
+    return _build(RuntimeProfile, Path(path).stem, where, _parse(where, text))
+
+
+def runtimes_for(device: str | DeviceProfile) -> list[str]:
+    """Return the ids of the packaged runtimes that apply to a device (an id, a path, or a loaded profile) and whose engine it has."""
+    profile = load_device(device) if isinstance(device, str) else device
+    fitting = []
+    for name in list_runtimes():
+        runtime = load_runtime(name)
+        if runtime.applies_to(profile) and (runtime.engine == "any" or runtime.engine in profile.engines):
+            fitting.append(name)
+    return fitting
+
+
+def cited_values(profile: Profile) -> Iterator[tuple[str, CitedValue[Any]]]:
+    """Yield every cited value of a profile with its dotted key, in schema order."""
+    yield from _walk(profile, "")
+
+
+def _walk(part: object, key: str) -> Iterator[tuple[str, CitedValue[Any]]]:
+    if isinstance(part, CitedValue):
+        yield key, part
+    elif isinstance(part, Reference | PowerRail):
+        return
+    elif isinstance(part, BaseModel):
+        for name in type(part).model_fields:
+            yield from _walk(getattr(part, name), f"{key}.{name}" if key else name)
+    elif isinstance(part, Mapping):
+        for name, item in part.items():
+            yield from _walk(item, f"{key}.{name}")
+    elif isinstance(part, tuple):
+        for index, item in enumerate(part):
+            yield from _walk(item, f"{key}[{index}]")
+
+
+def unresolved_sources(profile: Profile) -> list[tuple[str, str]]:
+    """Return (dotted key, source key) of every source that neither references.bib nor the profile itself explains."""
+    known = references().keys() | profile.references.keys()
+    missing = [(key, name) for key, cited in cited_values(profile) for name in cited.sources if name not in known]
+    if isinstance(profile, DeviceProfile):
+        missing += [
+            (f"power_rails[{i}]", rail.source) for i, rail in enumerate(profile.power_rails) if rail.source not in known
+        ]
+    return missing
+
+
+@cache
+def _stems(folder: str) -> list[str]:
+    names = (item.name for item in (files("hw_profiles") / folder).iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
+@cache
+def _packaged_device(name: str) -> DeviceProfile:
+    item = _packaged("devices", name)
+    return _build(DeviceProfile, name, f"devices/{name}.toml", _parse(f"devices/{name}.toml", item.read_text("utf-8")))
+
+
+@cache
+def _packaged_runtime(name: str) -> RuntimeProfile:
+    item = _packaged("runtimes", name)
+    return _build(RuntimeProfile, name, f"runtimes/{name}.toml", _parse(f"runtimes/{name}.toml", item.read_text("utf-8")))
+
+
+def _packaged(folder: str, name: str) -> Traversable:
+    return files("hw_profiles") / folder / f"{name}.toml"
+
+
+def _read_user_file(path: Path) -> tuple[str, str]:
+    if not path.is_file():
+        raise ProfileError(f"{path}: no such file; needed: a readable .toml profile.")
+    try:
+        return str(path), path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{path}: cannot be read as UTF-8 text ({error}).") from error
+
+
+def _parse(where: str, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProfileError(f"{where}: is not valid TOML: {error}.") from error
+
+
+def _build(model: type[P], name: str, where: str, raw: dict[str, Any]) -> P:
+    if "id" in raw:
+        raise ProfileError(f"{where}:id: must not stand in the file; the id is the file's name without .toml ({name!r}).")
+    base_where, base = where, dict[str, Any]()
+    if model is DeviceProfile and "base" in raw:
+        base_where, base = _load_base(where, raw.pop("base"))
+    merged = _merge(base, raw)
+    merged["id"] = name
+    try:
+        profile = model.model_validate(_tuples(merged))
+    except ValidationError as error:
+        raise ProfileError(explain(error, model, where, raw, base_where)) from error
+    for key, source in unresolved_sources(profile):
+        known = references().keys() | profile.references.keys()
+        message = str(unknown(f"{where}:{key}.source", "reference", source, known)).split(" Allowed:")[0]
+        raise ProfileError(f"{message} Allowed: the keys of references.bib or a [references.{source}] table in the file.")
+    return profile
+
+
+def _load_base(where: str, base: object) -> tuple[str, dict[str, Any]]:
+    """Read the table that several devices share: a packaged SoC by name."""
+    names = _stems("socs")
+    if not isinstance(base, str) or base not in names:
+        raise unknown(f"{where}:base", "SoC", str(base), names)
+    base_where = f"socs/{base}.toml"
+    return base_where, _parse(base_where, _packaged("socs", base).read_text("utf-8"))
+
+
+def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Lay `over` on `base`, table by table; a cited value replaces the base's as a whole."""
+    merged = dict(base)
+    for key, item in over.items():
+        below = merged.get(key)
+        if isinstance(item, dict) and isinstance(below, dict) and "value" not in item:
+            merged[key] = _merge(below, item)
+        else:
+            merged[key] = item
+    return merged
+
+
+def _tuples(item: Any) -> Any:
+    """Turn TOML's lists into tuples, so that profiles cannot be changed."""
+    if isinstance(item, dict):
+        return {key: _tuples(value) for key, value in item.items()}
+    if isinstance(item, list):
+        return tuple(_tuples(value) for value in item)
+    return item
