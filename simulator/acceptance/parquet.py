@@ -34,18 +34,19 @@ def read_table(path: str | os.PathLike[str]) -> tuple[pa.Table, bytes]:
     return table, metadata
 
 
-def write_table(path: str | os.PathLike[str], table: pa.Table, **options: Any) -> None:
+def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
     """Write a Parquet file atomically: a temporary file in the same folder, then os.replace."""
     path = Path(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, partial, compression="zstd", compression_level=12, **options)
-        os.replace(partial, path)
+        try:
+            pq.write_table(table, partial, compression="zstd", compression_level=12)
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
     except (OSError, pa.ArrowException) as error:
         raise TraceError(f"{path}: could not be written, nothing was changed: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def to_numpy(column: pa.ChunkedArray, where: str) -> NDArray[Any]:

@@ -72,7 +72,7 @@ def read_trace(path: str | os.PathLike[str]) -> Trace:
 def write_trace(path: str | os.PathLike[str], columns: Mapping[str, Any], metadata: TraceMetadata) -> None:
     """Check and write an anchor trace atomically.
 
-    Probabilities by depth are stored as float16, but ``draft_top1_prob`` as float32: a confidence stop is then
+    Probabilities by depth are stored as float16, ``draft_top1_prob`` as float32: a confidence stop is then
     replayed exactly.
 
     Parameters
