@@ -3,27 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from simulator.lowering.affine import Affine, Quantity
 from simulator.ops import Op
 
-HEAD_PARTS = ("lm_head", "drafter_lm_head")  # needed for the last row of a prefill only
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """Weight bytes of a pass: dense ones, and routed experts of which wider passes touch more.
+
+    Attributes
+    ----------
+    dense_bytes : float
+        Read once whatever the width [B].
+    routed : tuple of (float, float)
+        Bytes that one row reads, and the share of the experts that it is routed to.
+    """
+
+    dense_bytes: float = 0.0
+    routed: tuple[tuple[float, float], ...] = ()
+
+    def at(self, rows: Quantity) -> Quantity:
+        """Bytes of a pass of ``rows`` rows: ``E (1 - (1 - k/E)^rows)`` of ``E`` experts [B]."""
+        total: Quantity = self.dense_bytes
+        for one_row, share in self.routed:
+            total = total + one_row * (1.0 - (1.0 - share) ** rows) / share
+        return total
+
+    def __add__(self, other: Weights) -> Weights:
+        """Both."""
+        return Weights(dense_bytes=self.dense_bytes + other.dense_bytes, routed=self.routed + other.routed)
+
+
+NO_WEIGHTS = Weights()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
     """One roofline term: bytes against MACs of one dtype.
 
-    An op is two kernels: its rows (weights, gathers, projections) and its context (attention over the cache).
+    An op is up to two kernels: its rows (weights, gathers, projections) and its context (attention).
 
     Attributes
     ----------
-    weight_bytes, bytes_per_row : float
-        Read once per pass, and per row; zero for a context kernel.
-    macs : float
-        MACs per row, and per context token for a context kernel.
+    weights : Weights
+        Read once per pass; none for a context kernel.
+    bytes_per_row : float
+        Gathered and written [B].
+    macs, macs_per_pass : float
+        MACs per row (and per context token for a context kernel), and MACs that do not grow with the rows.
     kv_bytes : float
         Bytes per context token; zero for a row kernel.
     dtype : str
@@ -32,32 +61,30 @@ class Kernel:
         True: bytes and MACs are per context token seen.
     window : int or None
         Sliding window of a context kernel.
-    head : bool
-        Runs for the last row of a prefill only.
     """
 
-    weight_bytes: float = 0.0
+    weights: Weights = NO_WEIGHTS
     bytes_per_row: float = 0.0
     macs: float = 0.0
+    macs_per_pass: float = 0.0
     kv_bytes: float = 0.0
     dtype: str = "int8"
     context: bool = False
     window: int | None = None
-    head: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartBytes:
     """Bytes of one part of the byte ledger: per pass, per row and per context token by window."""
 
-    weight_bytes: float = 0.0
+    weights: Weights = NO_WEIGHTS
     bytes_per_row: float = 0.0
     kv_bytes: tuple[tuple[int | None, float], ...] = ()
 
     def affine(self, *, rows: Quantity, kv_reads: Quantity, weight_scale: Quantity = 1.0) -> Affine:
         """Bytes of a pass of ``rows`` rows that reads the cache ``kv_reads`` times."""
         return Affine.from_terms(
-            self.weight_bytes * weight_scale + rows * self.bytes_per_row,
+            self.weights.at(rows) * weight_scale + rows * self.bytes_per_row,
             {window: kv * kv_reads for window, kv in self.kv_bytes},
         )
 
@@ -69,14 +96,16 @@ class CompiledPass:
     Attributes
     ----------
     kernels : tuple of Kernel
-        Roofline terms, equal ones merged.
+        Roofline terms, those of one shape merged.
     parts : dict of str to PartBytes
         Byte ledger.
-    weight_bytes, bytes_per_row : float
-        Totals [B].
+    weights : Weights
+        All weights [B].
+    bytes_per_row : float
+        All gathered and written rows [B].
     kv_bytes : dict of int or None to float
         Bytes per context token by window, None for the whole context.
-    macs_per_row : dict of str to float
+    macs_per_row, macs_per_pass : dict of str to float
         By dtype.
     macs_per_row_per_context : dict of (str, int or None) to float
         By dtype and window.
@@ -88,10 +117,11 @@ class CompiledPass:
 
     kernels: tuple[Kernel, ...]
     parts: dict[str, PartBytes]
-    weight_bytes: float
+    weights: Weights
     bytes_per_row: float
     kv_bytes: dict[int | None, float]
     macs_per_row: dict[str, float]
+    macs_per_pass: dict[str, float]
     macs_per_row_per_context: dict[tuple[str, int | None], float]
     windows: tuple[int, ...]
     dispatches: int
@@ -100,6 +130,11 @@ class CompiledPass:
     def empty(self) -> bool:
         """True if there is nothing to run."""
         return not self.kernels
+
+    @property
+    def weight_bytes(self) -> float:
+        """Weight bytes of a pass of one row [B]."""
+        return float(self.weights.at(1.0))
 
 
 def compile_ops(ops: Iterable[Op]) -> CompiledPass:
@@ -110,54 +145,54 @@ def compile_ops(ops: Iterable[Op]) -> CompiledPass:
     ops : iterable of Op
         Ops of one forward pass.
     """
-    rows: dict[tuple[str, bool], list[Op]] = {}
-    context: dict[tuple[str, int | None], list[Op]] = {}
+    kernels: list[Kernel] = []
     parts: dict[str, PartBytes] = {}
+    kv_bytes: dict[int | None, float] = {}
+    macs_row: dict[str, float] = {}
+    macs_pass: dict[str, float] = {}
+    macs_context: dict[tuple[str, int | None], float] = {}
     dispatches = 0
-    row_kernels: list[Kernel] = []
     for op in ops:
         dispatches += op.dispatches
-        head = op.part in HEAD_PARTS
-        if op.weight_bytes or op.bytes_per_row or op.macs_per_row:
-            rows.setdefault((op.dtype, head), []).append(op)
-            row_kernels.append(Kernel(weight_bytes=op.weight_bytes, bytes_per_row=op.bytes_per_row,
-                                      macs=op.macs_per_row, dtype=op.dtype, head=head))  # fmt: skip
+        weights = _weights(op)
+        if op.weight_bytes or op.bytes_per_row or op.macs_per_row or op.macs_per_pass:
+            macs_row[op.dtype] = macs_row.get(op.dtype, 0.0) + op.macs_per_row
+            macs_pass[op.dtype] = macs_pass.get(op.dtype, 0.0) + op.macs_per_pass
+            kernels.append(Kernel(weights=weights, bytes_per_row=op.bytes_per_row, macs=op.macs_per_row,
+                                  macs_per_pass=op.macs_per_pass, dtype=op.dtype))  # fmt: skip
         if op.kv_bytes_per_context or op.macs_per_row_per_context:
-            context.setdefault((op.dtype, op.window), []).append(op)
-        parts[op.part] = _with(parts.get(op.part, PartBytes()), op)
-    context_kernels = [
-        Kernel(kv_bytes=op.kv_bytes_per_context, macs=op.macs_per_row_per_context, dtype=op.dtype,
-               context=True, window=op.window)
-        for group in context.values() for op in group
-    ]  # fmt: skip
-    kernels = _merged(row_kernels + context_kernels)
-    kv_bytes: dict[int | None, float] = {}
-    macs_context: dict[tuple[str, int | None], float] = {}
-    for (dtype, window), group in context.items():
-        kv_bytes[window] = kv_bytes.get(window, 0.0) + sum(op.kv_bytes_per_context for op in group)
-        macs_context[dtype, window] = sum(op.macs_per_row_per_context for op in group)
-    macs_row: dict[str, float] = {}
-    for (dtype, _), group in rows.items():
-        macs_row[dtype] = macs_row.get(dtype, 0.0) + sum(op.macs_per_row for op in group)
+            key = (op.dtype, op.window)
+            kv_bytes[op.window] = kv_bytes.get(op.window, 0.0) + op.kv_bytes_per_context
+            macs_context[key] = macs_context.get(key, 0.0) + op.macs_per_row_per_context
+            kernels.append(Kernel(kv_bytes=op.kv_bytes_per_context, macs=op.macs_per_row_per_context,
+                                  dtype=op.dtype, context=True, window=op.window))  # fmt: skip
+        parts[op.part] = _with(parts.get(op.part, PartBytes()), op, weights)
     return CompiledPass(
-        kernels=kernels,
+        kernels=_merged(kernels),
         parts=parts,
-        weight_bytes=sum(part.weight_bytes for part in parts.values()),
+        weights=sum((part.weights for part in parts.values()), NO_WEIGHTS),
         bytes_per_row=sum(part.bytes_per_row for part in parts.values()),
         kv_bytes=kv_bytes,
         macs_per_row=macs_row,
+        macs_per_pass={dtype: macs for dtype, macs in macs_pass.items() if macs},
         macs_per_row_per_context=macs_context,
-        windows=tuple(sorted({window for _, window in context if window is not None})),
+        windows=tuple(sorted(window for window in kv_bytes if window is not None)),
         dispatches=dispatches,
     )
 
 
-def _with(part: PartBytes, op: Op) -> PartBytes:
+def _weights(op: Op) -> Weights:
+    if op.experts:
+        return Weights(routed=((op.weight_bytes, op.experts_per_row / op.experts),))
+    return Weights(dense_bytes=op.weight_bytes)
+
+
+def _with(part: PartBytes, op: Op, weights: Weights) -> PartBytes:
     kv = dict(part.kv_bytes)
     if op.kv_bytes_per_context:
         kv[op.window] = kv.get(op.window, 0.0) + op.kv_bytes_per_context
     return PartBytes(
-        weight_bytes=part.weight_bytes + op.weight_bytes,
+        weights=part.weights + weights,
         bytes_per_row=part.bytes_per_row + op.bytes_per_row,
         kv_bytes=tuple(kv.items()),
     )
@@ -165,22 +200,20 @@ def _with(part: PartBytes, op: Op) -> PartBytes:
 
 def _merged(kernels: list[Kernel]) -> tuple[Kernel, ...]:
     """Merge kernels that differ by one factor: the sum of their rooflines is the roofline of their sum."""
-    groups: dict[tuple[Any, ...], list[Kernel]] = {}
-    for kernel in kernels:
-        size = kernel.weight_bytes + kernel.bytes_per_row + kernel.macs + kernel.kv_bytes
-        ratio = tuple(
-            float(f"{value / size:.12g}")
-            for value in (kernel.weight_bytes, kernel.bytes_per_row, kernel.macs, kernel.kv_bytes)
-        )
-        key = (kernel.dtype, kernel.context, kernel.window, kernel.head, ratio)
-        groups.setdefault(key, []).append(kernel)
-    return tuple(
-        Kernel(
-            weight_bytes=sum(each.weight_bytes for each in group),
-            bytes_per_row=sum(each.bytes_per_row for each in group),
-            macs=sum(each.macs for each in group),
-            kv_bytes=sum(each.kv_bytes for each in group),
-            dtype=group[0].dtype, context=group[0].context, window=group[0].window, head=group[0].head,
-        )
-        for group in groups.values()
-    )  # fmt: skip
+    groups: dict[tuple[object, ...], Kernel] = {}
+    for i, kernel in enumerate(kernels):
+        amounts = (kernel.weights.dense_bytes, kernel.bytes_per_row, kernel.macs, kernel.macs_per_pass,
+                   kernel.kv_bytes)  # fmt: skip
+        ratios = tuple(f"{amount / (sum(amounts) or 1.0):.12g}" for amount in amounts)
+        shape = i if kernel.weights.routed else ratios
+        key = (kernel.dtype, kernel.context, kernel.window, shape)
+        same = groups.get(key)
+        groups[key] = kernel if same is None else replace(
+            same,
+            weights=same.weights + kernel.weights,
+            bytes_per_row=same.bytes_per_row + kernel.bytes_per_row,
+            macs=same.macs + kernel.macs,
+            macs_per_pass=same.macs_per_pass + kernel.macs_per_pass,
+            kv_bytes=same.kv_bytes + kernel.kv_bytes,
+        )  # fmt: skip
+    return tuple(groups.values())

@@ -78,23 +78,23 @@ def lower(
         value=drafting.host_s_per_step, low=low, high=high if low is not None else None, kind=drafting.kind
     )
     ops = model_ops.target_ops(served)
-    compiled = compile_ops(ops)
-    references = [*served.sources, *drafting.sources]
+    references = [*served.sources, served.quant.source, *drafting.sources]
     references += [source for each in inputs.values() for source in each.sources]
     return Lowered(
         ids={
             "device": where.id, "runtime": stack.id, "engine": on, "draft_runtime": draft_stack.id,
             "draft_engine": draft_on, "target": served.id, "drafter": drafting.id,
         },
-        target_pass=compiled,
+        target_pass=compile_ops(ops),
         draft_pass=compile_ops(drafting.draft_ops),
-        drafter_prefill=compile_ops(drafting.prefill_ops),
+        target_prefill_pass=compile_ops(model_ops.prefill_ops(served)),
+        drafter_prefill_pass=compile_ops(drafting.prefill_ops),
         drafter=drafting,
         memory=_memory(served, ops, drafting),
         inputs=inputs,
         statics=_statics(stack),
         draft_statics=_statics(draft_stack),
-        spec_kinds=(drafting.kind,) if drafting.kind in KINDS else (),
+        spec_kinds=tuple(each for each in (served.quant.kind, drafting.kind) if each in KINDS),
         references=tuple(dict.fromkeys(references)),
         notes=tuple(_note(each, where) for each in stacks if _note(each, where)),
     )  # fmt: skip

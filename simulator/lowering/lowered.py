@@ -45,7 +45,7 @@ AXES = {
     "phy_energy_per_byte_j": "energy of PHY, controller and fabric [J/B]",
     "host_power_w": "CPU rail while it orchestrates [W]",
     "base_power_w": "rest of the SoC [W]",
-    "floor_per_step_s": "floor of a step [s]",
+    "floor_per_step_s": "floor of a speculative step [s]",
     "host_s_per_step": "host search of the drafter [s]",
     "target_weight_scale": "factor on the target's parameters [1]",
     "drafter_weight_scale": "factor on the drafter's parameters [1]",
@@ -67,7 +67,7 @@ class Lowered:
     ----------
     ids : dict of str to str
         device, runtime, engine, draft_runtime, draft_engine, target, drafter.
-    target_pass, draft_pass, drafter_prefill : CompiledPass
+    target_pass, draft_pass, target_prefill_pass, drafter_prefill_pass : CompiledPass
         Ops as coefficients.
     drafter : DrafterModel
         The drafter.
@@ -88,7 +88,8 @@ class Lowered:
     ids: dict[str, str]
     target_pass: CompiledPass
     draft_pass: CompiledPass
-    drafter_prefill: CompiledPass
+    target_prefill_pass: CompiledPass
+    drafter_prefill_pass: CompiledPass
     drafter: DrafterModel
     memory: Memory
     inputs: dict[str, Input]
@@ -157,7 +158,8 @@ class Lowered:
         return CostParams(
             target_pass=self.target_pass,
             draft_pass=self.draft_pass,
-            drafter_prefill=self.drafter_prefill,
+            target_prefill_pass=self.target_prefill_pass,
+            drafter_prefill_pass=self.drafter_prefill_pass,
             target_side=self._side(axes, draft=False),
             draft_side=self._side(axes, draft=True),
             passes_per_step=self.drafter.passes_per_step,

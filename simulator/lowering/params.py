@@ -30,17 +30,14 @@ class PassCost:
         Time on the engine and on the memory bus [s]; the pass takes ``host_s + busy_s``.
     bytes_moved : Affine
         Memory traffic [B].
-    macs : Affine
-        Multiply-accumulates of all dtypes [MAC].
     mac_energy_j : Affine
-        Their energy [J].
+        Energy of its multiply-accumulates [J].
     """
 
     rows: Quantity
     host_s: Quantity
     busy_s: Affine
     bytes_moved: Affine
-    macs: Affine
     mac_energy_j: Affine
 
     def time_at(self, context: Quantity) -> Quantity:
@@ -138,7 +135,7 @@ class CostParams:
 
     Attributes
     ----------
-    target_pass, draft_pass, drafter_prefill : CompiledPass
+    target_pass, draft_pass, target_prefill_pass, drafter_prefill_pass : CompiledPass
         Ops as coefficients.
     target_side, draft_side : Side
         Runtime and engine of the target's and of the drafter's passes.
@@ -155,7 +152,8 @@ class CostParams:
     host_power_w, base_power_w : float or array
         CPU rail while it orchestrates, and the rest of the SoC all the time [W].
     floor_per_step_s, host_s_per_step : float or array
-        Floor of every step, plain ones too, and host search of the drafter in speculative ones [s].
+        Floor of a speculative step (comparing drafts, moving cache positions) and the drafter's host
+        search [s]; plain decoding has neither.
     prompt_tokens, output_tokens : float or array
         Of one stream; the first output token comes from prefill.
     draft_length, batch : float or array
@@ -170,7 +168,8 @@ class CostParams:
 
     target_pass: CompiledPass
     draft_pass: CompiledPass
-    drafter_prefill: CompiledPass
+    target_prefill_pass: CompiledPass
+    drafter_prefill_pass: CompiledPass
     target_side: Side
     draft_side: Side
     passes_per_step: Literal["none", "per_draft", "one"]
@@ -210,21 +209,22 @@ class CostParams:
         """One draft pass; ``width`` 2 is the one that catches up after a full accept."""
         return self._cost(self.draft_pass, self.draft_side, width, self.drafter_weight_scale)
 
-    def step_host_s(self, speculative: Quantity = True) -> Quantity:
-        """Host time of a step outside its passes [s]: the floor, and the drafter's search if it drafts."""
-        return self.floor_per_step_s + self.host_s_per_step * speculative
+    @property
+    def step_host_s(self) -> Quantity:
+        """Host time of a step outside its passes [s]; 0 where K = 0, which is plain decoding."""
+        return (self.floor_per_step_s + self.host_s_per_step) * (self.draft_length > 0)
 
     def target_prefill(self) -> PrefillCost:
         """Prefill of the prompt by the target."""
-        return self._prefill(self.target_pass, self.target_side, self.target_side.prefill_floor_s,
+        return self._prefill(self.target_prefill_pass, self.target_side, self.target_side.prefill_floor_s,
                              self.target_weight_scale)  # fmt: skip
 
     def draft_prefill(self) -> PrefillCost:
         """Prefill of the prompt by a drafter with its own cache; zero for a frozen head and where K = 0."""
-        if self.drafter_prefill.empty:
+        if self.drafter_prefill_pass.empty:
             return PrefillCost(host_s=0.0, busy_s=0.0, bytes_moved=0.0, mac_energy_j=0.0)
         drafting = 1.0 * (np.asarray(self.draft_length) > 0)
-        cost = self._prefill(self.drafter_prefill, self.draft_side, self.draft_side.floor_s,
+        cost = self._prefill(self.drafter_prefill_pass, self.draft_side, self.draft_side.floor_s,
                              self.drafter_weight_scale)  # fmt: skip
         return PrefillCost(host_s=cost.host_s * drafting, busy_s=cost.busy_s * drafting,
                            bytes_moved=cost.bytes_moved * drafting,
@@ -243,6 +243,14 @@ class CostParams:
             for name, part in compiled.parts.items()
         }
 
+    def macs(self, *, verify: bool, width: Quantity) -> Affine:
+        """Multiply-accumulates of one pass of ``width`` rows per stream, all dtypes together."""
+        compiled, scale = (
+            (self.target_pass, self.target_weight_scale) if verify
+            else (self.draft_pass, self.drafter_weight_scale)
+        )  # fmt: skip
+        return _macs(compiled, self.batch * width, scale, None)
+
     def _bandwidths(self, side: Side, weight_bytes: Quantity) -> tuple[Quantity, Quantity]:
         mbu = mbu_of_model(
             model_bytes=weight_bytes, mbu_small=side.mbu_small, mbu_large=side.mbu_large,
@@ -253,8 +261,8 @@ class CostParams:
     def _cost(self, compiled: CompiledPass, side: Side, width: Quantity, scale: Quantity) -> PassCost:
         rows = self.batch * width
         reads = rows if side.kv_reads == "per_row" else self.batch
-        weight_bytes = compiled.weight_bytes * scale
-        bandwidth, kv_bandwidth = self._bandwidths(side, weight_bytes)
+        weight_bytes = compiled.weights.at(rows) * scale
+        bandwidth, kv_bandwidth = self._bandwidths(side, compiled.weight_bytes * scale)
         bytes_moved = Affine.from_terms(
             weight_bytes + rows * compiled.bytes_per_row,
             {window: kv * reads for window, kv in compiled.kv_bytes.items()},
@@ -270,7 +278,7 @@ class CostParams:
             )
         return PassCost(
             rows=rows, host_s=side.floor_s + rows * side.host_per_row_s, busy_s=busy,
-            bytes_moved=bytes_moved, macs=_macs(compiled, rows, scale, None),
+            bytes_moved=bytes_moved,
             mac_energy_j=_macs(compiled, rows, scale, side.energy_per_mac_j),
         )  # fmt: skip
 
@@ -278,8 +286,8 @@ class CostParams:
         """Sum over kernels of max(bytes / achieved bandwidth, MACs / (fraction x rate)); causal attention."""
         bandwidth, kv_bandwidth = self._bandwidths(side, compiled.weight_bytes * scale)
         seen = {
-            window: sum_of_contexts(first=1.0, count=self.prompt_tokens) if window is None
-            else sum_of_windowed_contexts(first=1.0, count=self.prompt_tokens, window=float(window))
+            window: sum_of_contexts(first=0.0, count=self.prompt_tokens) if window is None
+            else sum_of_windowed_contexts(first=0.0, count=self.prompt_tokens, window=float(window))
             for window in {kernel.window for kernel in compiled.kernels if kernel.context}
         }  # fmt: skip
         busy: Quantity = 0.0
@@ -292,9 +300,9 @@ class CostParams:
                 memory_s = streams_bytes / kv_bandwidth
                 kernel_bytes = streams_bytes
             else:
-                rows = self.batch * (1.0 if kernel.head else self.prompt_tokens)
-                weights, gathered = kernel.weight_bytes * scale, rows * kernel.bytes_per_row
-                macs = rows * kernel.macs * scale
+                rows = self.batch * self.prompt_tokens
+                weights, gathered = kernel.weights.at(rows) * scale, rows * kernel.bytes_per_row
+                macs = (rows * kernel.macs + self.batch * kernel.macs_per_pass) * scale
                 memory_s = weights / bandwidth + gathered / kv_bandwidth
                 kernel_bytes = weights + gathered
             rate = side.prefill_macs_per_s_fraction * side.macs_per_s[kernel.dtype]
@@ -316,8 +324,10 @@ def _roofline(
             slope = np.maximum(kernel.kv_bytes * reads / kv_bandwidth, kernel.macs * rows / rate)
             slopes[kernel.window] = slopes.get(kernel.window, 0.0) + slope
         else:
-            memory_s = kernel.weight_bytes * scale / bandwidth + rows * kernel.bytes_per_row / kv_bandwidth
-            constant = constant + np.maximum(memory_s, kernel.macs * scale * rows / rate)
+            gathered_s = rows * (kernel.bytes_per_row / kv_bandwidth)
+            memory_s = kernel.weights.at(rows) * scale / bandwidth + gathered_s
+            macs = (rows * kernel.macs + kernel.macs_per_pass) * scale
+            constant = constant + np.maximum(memory_s, macs / rate)
     return Affine.from_terms(constant, slopes)
 
 
@@ -326,9 +336,13 @@ def _macs(
 ) -> Affine:
     """MACs of a pass, or their energy where ``weights`` gives the energy of one MAC by dtype."""
     per_row: Quantity = 0.0
+    per_pass: Quantity = 0.0
     for dtype, macs in compiled.macs_per_row.items():
         per_row = per_row + (macs if weights is None else macs * weights[dtype])
+    for dtype, macs in compiled.macs_per_pass.items():
+        per_pass = per_pass + (macs if weights is None else macs * weights[dtype])
     slopes: dict[int | None, Quantity] = {}
     for (dtype, window), macs in compiled.macs_per_row_per_context.items():
         slopes[window] = slopes.get(window, 0.0) + (macs if weights is None else macs * weights[dtype])
-    return Affine.from_terms(rows * scale * per_row, {window: rows * each for window, each in slopes.items()})
+    terms = {window: rows * each for window, each in slopes.items()}
+    return Affine.from_terms((rows * per_row + per_pass) * scale, terms)
