@@ -1,8 +1,12 @@
-"""A number that cannot exist without unit, kind and source. Does not know whether the source is right, only that it is named."""
+"""A number that cannot exist without unit, kind and source.
+
+Does not know whether the source is right, only that it is named.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -15,7 +19,7 @@ T = TypeVar("T")
 
 
 class Frozen(BaseModel):
-    """Base of every profile part: immutable, unknown keys refused, no silent type conversion, no NaN, no infinity."""
+    """Base of every profile part: immutable, no unknown keys, no type conversion, no NaN, no infinity."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -30,7 +34,8 @@ class CitedValue(Frozen, Generic[T]):
     unit : str
         SI unit as the field states it ("B/s", "J/MAC", "1" for a pure number, "text" for words).
     kind : {"published", "measured", "derived", "assumed"}
-        How it is known. `derived` carries `formula`; `assumed` carries `low`, `high` and a `note` with the reasoning.
+        How it is known. `derived` carries `formula`; `assumed` carries `low`, `high` and a `note` with
+        the reasoning.
     source : str
         Key of references.bib, or several keys separated by commas.
     low, high : T, optional
@@ -122,7 +127,7 @@ def _rule(test: Callable[[Any], bool], message: str) -> AfterValidator:
 
 
 def _ascending(levels: tuple[float, ...]) -> bool:
-    return len(levels) > 0 and all(a < b for a, b in zip(levels, levels[1:], strict=False))
+    return len(levels) > 0 and all(a < b for a, b in pairwise(levels))
 
 
 def _is_curve(points: tuple[tuple[float, float], ...]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class ProfileError(ValueError):
-    """A profile, reference list or measurement file is wrong; the message says where, what and what is allowed."""
+    """A profile, reference list or measurement file is wrong: where, what was given, what is allowed."""
 
 
 class UnknownProfileError(ProfileError):

@@ -70,14 +70,21 @@ def _sentence(detail: ErrorDetails, model: type[BaseModel], loc: tuple[int | str
     if kind == "missing":
         return f"is missing; needed: {loc[-1]}."
     if kind == "literal_error":
-        allowed = [word.strip().strip("'") for word in str(context.get("expected", "")).replace(" or ", ", ").split(",")]
+        allowed = [
+            word.strip().strip("'")
+            for word in str(context.get("expected", "")).replace(" or ", ", ").split(",")
+        ]
         close = nearest(str(given), allowed)
         hint = f" Did you mean {close!r}?" if close else ""
         return f"given {given!r}; allowed: {', '.join(allowed)}.{hint}"
     if kind in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
-        sign = {"greater_than": ">", "greater_than_equal": ">=", "less_than": "<", "less_than_equal": "<="}[kind]
+        sign = {"greater_than": ">", "greater_than_equal": ">=", "less_than": "<", "less_than_equal": "<="}[
+            kind
+        ]
         limit = context.get("gt", context.get("ge", context.get("lt", context.get("le"))))
-        what = "a negative number" if isinstance(given, (int, float)) and given < 0 else "a number out of range"
+        what = (
+            "a negative number" if isinstance(given, (int, float)) and given < 0 else "a number out of range"
+        )
         return f"given {given!r}, {what}; allowed: a number {sign} {limit:g}."
     if kind == "value_error":
         return f"{detail['msg'].removeprefix('Value error, ')}."
@@ -131,9 +138,9 @@ def _stands_in(own: Mapping[str, Any], loc: tuple[int | str, ...]) -> bool:
     """Say whether the table that holds the faulty key was written in the profile's own file."""
     here: Any = own
     for depth, part in enumerate(loc):
-        if isinstance(here, Mapping) and part in here:
-            here = here[part]
-        elif isinstance(here, list) and isinstance(part, int) and part < len(here):
+        in_table = isinstance(here, Mapping) and part in here
+        in_list = isinstance(here, list) and isinstance(part, int) and part < len(here)
+        if in_table or in_list:
             here = here[part]
         else:
             return depth == len(loc) - 1

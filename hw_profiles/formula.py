@@ -1,4 +1,7 @@
-"""Recomputes the formulas of derived values. Knows arithmetic and names of cited fields; no functions, no physics."""
+"""Recomputes the formulas of derived values.
+
+Knows arithmetic and names of cited fields; no functions, no physics.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,11 @@ def evaluate(formula: str, names: Mapping[str, Any]) -> Value:
 
 
 def _compute(node: ast.expr, formula: str, names: Mapping[str, Any]) -> Value:
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
+    if (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, (int, float))
+        and not isinstance(node.value, bool)
+    ):
         return float(node.value)
     if isinstance(node, ast.List | ast.Tuple):
         return tuple(_compute(item, formula, names) for item in node.elts)
@@ -62,7 +69,9 @@ def _compute(node: ast.expr, formula: str, names: Mapping[str, Any]) -> Value:
             return _BINARY[type(node.op)](left, right)
     if isinstance(node, ast.Name | ast.Attribute):
         return _look_up(ast.unparse(node), formula, names)
-    raise ProfileError(f"formula {formula!r}: {ast.unparse(node)!r} is not allowed; allowed: numbers, + - * /, lists, names.")
+    raise ProfileError(
+        f"formula {formula!r}: {ast.unparse(node)!r} is not allowed; allowed: numbers, + - * /, lists, names."
+    )
 
 
 def _look_up(dotted: str, formula: str, names: Mapping[str, Any]) -> float:
@@ -75,7 +84,9 @@ def _look_up(dotted: str, formula: str, names: Mapping[str, Any]) -> float:
         elif isinstance(here, BaseModel) and part in type(here).model_fields:
             here = getattr(here, part)
         else:
-            raise ProfileError(f"formula {formula!r}: {dotted!r} leads nowhere at {part!r}; needed: a cited field or row.")
+            raise ProfileError(
+                f"formula {formula!r}: {dotted!r} leads nowhere at {part!r}; needed: a cited field or row."
+            )
     if isinstance(here, CitedValue):
         here = here.value
     if isinstance(here, (int, float)) and not isinstance(here, bool):

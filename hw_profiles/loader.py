@@ -1,4 +1,4 @@
-"""Finds profile files, reads TOML into the schema and explains what is wrong. Does not print and does not compute."""
+"""Finds profile files, reads TOML into the schema and explains what is wrong. Does not compute."""
 
 from __future__ import annotations
 
@@ -69,19 +69,31 @@ def load_runtime(runtime: str) -> RuntimeProfile:
 
 
 def load_device_file(path: str | Path) -> DeviceProfile:
-    """Load a device from a TOML file; its id is the file's stem. Own sources go into ``[references.KEY]`` tables."""
+    """Load a device from a TOML file; its id is the file's stem.
+
+    Own sources go into ``[references.KEY]`` tables of the file.
+    """
     where, text = _read_user_file(Path(path))
     return _build(DeviceProfile, Path(path).stem, where, _parse(where, text))
 
 
 def load_runtime_file(path: str | Path) -> RuntimeProfile:
-    """Load a runtime from a TOML file; its id is the file's stem. Own sources go into ``[references.KEY]`` tables."""
+    """Load a runtime from a TOML file; its id is the file's stem.
+
+    Own sources go into ``[references.KEY]`` tables of the file.
+    """
     where, text = _read_user_file(Path(path))
     return _build(RuntimeProfile, Path(path).stem, where, _parse(where, text))
 
 
 def runtimes_for(device: str | DeviceProfile) -> list[str]:
-    """Return the ids of the packaged runtimes that apply to a device (an id, a path, or a loaded profile) and whose engine it has."""
+    """Return the ids of the packaged runtimes that apply to a device and whose engine it has.
+
+    Parameters
+    ----------
+    device : str or DeviceProfile
+        Id, path or loaded profile.
+    """
     profile = load_device(device) if isinstance(device, str) else device
     fitting = []
     for name in list_runtimes():
@@ -113,12 +125,16 @@ def _walk(part: object, key: str) -> Iterator[tuple[str, CitedValue[Any]]]:
 
 
 def unresolved_sources(profile: Profile) -> list[tuple[str, str]]:
-    """Return (dotted key, source key) of every source that neither references.bib nor the profile itself explains."""
+    """Return (dotted key, source key) of every source that neither references.bib nor the profile explains."""
     known = references().keys() | profile.references.keys()
-    missing = [(key, name) for key, cited in cited_values(profile) for name in cited.sources if name not in known]
+    missing = [
+        (key, name) for key, cited in cited_values(profile) for name in cited.sources if name not in known
+    ]
     if isinstance(profile, DeviceProfile):
         missing += [
-            (f"power_rails[{i}]", rail.source) for i, rail in enumerate(profile.power_rails) if rail.source not in known
+            (f"power_rails[{i}]", rail.source)
+            for i, rail in enumerate(profile.power_rails)
+            if rail.source not in known
         ]
     return missing
 
@@ -132,13 +148,20 @@ def _stems(folder: str) -> list[str]:
 @cache
 def _packaged_device(name: str) -> DeviceProfile:
     item = _packaged("devices", name)
-    return _build(DeviceProfile, name, f"devices/{name}.toml", _parse(f"devices/{name}.toml", item.read_text("utf-8")))
+    return _build(
+        DeviceProfile, name, f"devices/{name}.toml", _parse(f"devices/{name}.toml", item.read_text("utf-8"))
+    )
 
 
 @cache
 def _packaged_runtime(name: str) -> RuntimeProfile:
     item = _packaged("runtimes", name)
-    return _build(RuntimeProfile, name, f"runtimes/{name}.toml", _parse(f"runtimes/{name}.toml", item.read_text("utf-8")))
+    return _build(
+        RuntimeProfile,
+        name,
+        f"runtimes/{name}.toml",
+        _parse(f"runtimes/{name}.toml", item.read_text("utf-8")),
+    )
 
 
 def _packaged(folder: str, name: str) -> Traversable:
@@ -163,7 +186,9 @@ def _parse(where: str, text: str) -> dict[str, Any]:
 
 def _build(model: type[P], name: str, where: str, raw: dict[str, Any]) -> P:
     if "id" in raw:
-        raise ProfileError(f"{where}:id: must not stand in the file; the id is the file's name without .toml ({name!r}).")
+        raise ProfileError(
+            f"{where}:id: must not stand in the file; the id is the file's name without .toml ({name!r})."
+        )
     base_where, base = where, dict[str, Any]()
     if model is DeviceProfile and "base" in raw:
         base_where, base = _load_base(where, raw.pop("base"))
@@ -176,7 +201,9 @@ def _build(model: type[P], name: str, where: str, raw: dict[str, Any]) -> P:
     for key, source in unresolved_sources(profile):
         known = references().keys() | profile.references.keys()
         message = str(unknown(f"{where}:{key}.source", "reference", source, known)).split(" Allowed:")[0]
-        raise ProfileError(f"{message} Allowed: the keys of references.bib or a [references.{source}] table in the file.")
+        raise ProfileError(
+            f"{message} Allowed: the keys of references.bib or a [references.{source}] table in the file."
+        )
     return profile
 
 

@@ -15,7 +15,7 @@ _FIELDS = ("title", "author", "year", "url", "note")
 
 
 def parse_bibtex(text: str, where: str = "references.bib") -> dict[str, Reference]:
-    """Read entries of the form ``@kind{key,`` with one ``name = {value},`` a line and a closing ``}`` of its own.
+    """Read entries ``@kind{key,`` with one ``name = {value},`` a line and a closing ``}`` of its own.
 
     Parameters
     ----------
@@ -48,7 +48,9 @@ def parse_bibtex(text: str, where: str = "references.bib") -> dict[str, Referenc
         found[key] = Reference(**fields)
     begun = len(re.findall(r"^@\w+\s*\{", text, re.MULTILINE))
     if begun != len(found):
-        raise ProfileError(f"{where}: {begun} entries begin but {len(found)} could be read; close each with '}}' on a line of its own.")
+        raise ProfileError(
+            f"{where}: {begun} entries begin but {len(found)} could be read; close each with '}}' on a line of its own."
+        )
     return found
 
 

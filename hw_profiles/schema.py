@@ -1,4 +1,4 @@
-"""Shape of device and runtime profiles. Holds data only: no physics, no defaults for anything that was not cited."""
+"""Shape of device and runtime profiles. Data only: no physics, no defaults for anything not cited."""
 
 from __future__ import annotations
 
@@ -70,13 +70,15 @@ class Governor(Frozen):
     boot_floor_hz: Hertz | None = None
     suspend_hz: Hertz | None = None
     gpu_floor_hz: HertzTable | None = None
-    codec_floor_hz: Annotated[CitedValue[tuple[tuple[NonNegative, NonNegative], ...]], unit("macroblock/s, Hz")] | None = None
+    codec_floor_hz: (
+        Annotated[CitedValue[tuple[tuple[NonNegative, NonNegative], ...]], unit("macroblock/s, Hz")] | None
+    ) = None
     fabric_hz: HertzTable | None = None
     nodes: Annotated[CitedValue[tuple[str, ...]], unit("text")] | None = None
 
 
 class Dram(Frozen):
-    """Main memory. Peak is what the wires allow; sustained is what software was seen to draw; they are never folded."""
+    """Main memory. Peak is what the wires allow, sustained what software was seen to draw; never folded."""
 
     type: Text | None = None
     peak_bandwidth_bytes_per_s: BytesPerSecond
@@ -99,8 +101,9 @@ class Dram(Frozen):
 class Engine(Frozen):
     """One compute engine.
 
-    Energy of a pass on it = `active_power_w` x busy time + MACs x `energy_per_mac_j`. `active_power_w` is the engine's own rail
-    while a pass runs, without the MAC energy (which is a small part of it at batch 1); memory is charged by the byte.
+    Energy of a pass on it = `active_power_w` x busy time + MACs x `energy_per_mac_j`. `active_power_w` is
+    the engine's own rail while a pass runs, without the MAC energy (a small part of it at batch 1); memory
+    is charged by the byte.
     """
 
     name: str
@@ -125,7 +128,10 @@ class Engine(Frozen):
 
     @model_validator(mode="after")
     def _rates_given(self) -> Engine:
-        for name, table in (("peak_macs_per_s", self.peak_macs_per_s), ("energy_per_mac_j", self.energy_per_mac_j)):
+        for name, table in (
+            ("peak_macs_per_s", self.peak_macs_per_s),
+            ("energy_per_mac_j", self.energy_per_mac_j),
+        ):
             missing = [dtype for dtype in ("int8", "f16", "f32") if dtype not in table]
             if missing:
                 raise ValueError(f"has {name} without {', '.join(missing)}; needed: int8, f16, f32")
@@ -246,10 +252,10 @@ class DeviceProfile(Frozen):
 class RuntimeProfile(Frozen):
     """One software stack on one engine: what it gets out of the hardware.
 
-    A pass of width w over `weight_bytes` takes ``floor + weight_bytes / (mbu * peak bandwidth) * g(w) + KV bytes /
-    (mbu_kv * peak bandwidth) + w * host_per_row`` where g is `verify_curve` (g(1) = 1). `ideal` has no curve: there the
-    middle is the roofline. mbu runs log-linearly in bytes from `mbu_small` (at or below `small_model_bytes`) to `mbu_large`
-    (at or above `large_model_bytes`).
+    A pass of width w over `weight_bytes` takes ``floor + weight_bytes / (mbu * peak bandwidth) * g(w) + KV
+    bytes / (mbu_kv * peak bandwidth) + w * host_per_row`` where g is `verify_curve` (g(1) = 1). `ideal` has
+    no curve: there the middle is the roofline. mbu runs log-linearly in bytes from `mbu_small` (at or below
+    `small_model_bytes`) to `mbu_large` (at or above `large_model_bytes`).
     """
 
     id: str
@@ -276,7 +282,9 @@ class RuntimeProfile(Frozen):
     tile: Annotated[CitedValue[Positive], unit("1")] | None = None
     engine_init_s: SecondsTable | None = None
     cancel_latency_s: Seconds | None = None
-    idle_cadence_slowdown: Annotated[CitedValue[tuple[tuple[Positive, Positive], ...]], unit("1")] | None = None
+    idle_cadence_slowdown: Annotated[CitedValue[tuple[tuple[Positive, Positive], ...]], unit("1")] | None = (
+        None
+    )
     energy_per_token_j: JoulesPerToken | None = None
     notes: str = ""
     references: dict[str, Reference] = Field(default_factory=dict)
@@ -284,7 +292,9 @@ class RuntimeProfile(Frozen):
     @model_validator(mode="after")
     def _consistent(self) -> RuntimeProfile:
         if self.ideal and self.verify_curve is not None:
-            raise ValueError("is ideal and has a verify_curve; the roofline already holds the compute, never both")
+            raise ValueError(
+                "is ideal and has a verify_curve; the roofline already holds the compute, never both"
+            )
         if not self.ideal and self.verify_curve is None:
             raise ValueError("is not ideal and has no verify_curve; needed: [[1, 1], [width, cost], ...]")
         if not self.ideal and self.engine == "any":
@@ -298,7 +308,7 @@ class RuntimeProfile(Frozen):
         return "*" in self.devices or device.id in self.devices or device.soc_id in self.devices
 
     def is_transfer(self, device: DeviceProfile) -> bool:
-        """Say whether the numbers were observed on another SoC than the device's; results are then at best assumed."""
+        """Say whether the numbers were observed on another SoC only; results are then at best assumed."""
         return not self.ideal and device.soc_id not in self.measured_socs
 
 
@@ -310,7 +320,7 @@ def engine_for(device: DeviceProfile, runtime: RuntimeProfile, engine: str | Non
     device : DeviceProfile
         Where it runs.
     runtime : RuntimeProfile
-        The stack; one with engine "any" takes `engine`, or else the first of tpu, gpu, cpu that the device has.
+        The stack; one with engine "any" takes `engine`, or else the first of tpu, gpu, cpu on the device.
     engine : str, optional
         The caller's wish.
 
@@ -326,7 +336,9 @@ def engine_for(device: DeviceProfile, runtime: RuntimeProfile, engine: str | Non
     """
     wanted = engine if engine is not None else (runtime.engine if runtime.engine != "any" else None)
     if wanted is not None and runtime.engine != "any" and wanted != runtime.engine:
-        raise ProfileError(f"engine: given {wanted!r}, but runtime {runtime.id!r} runs on {runtime.engine!r} only.")
+        raise ProfileError(
+            f"engine: given {wanted!r}, but runtime {runtime.id!r} runs on {runtime.engine!r} only."
+        )
     for name in ENGINE_ORDER:
         if name in device.engines and wanted in (None, name):
             return name

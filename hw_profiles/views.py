@@ -1,0 +1,325 @@
+"""Profiles as rows, differences and lists of problems. Returns data; the caller prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hw_profiles.cited import CitedValue, flat_numbers
+from hw_profiles.errors import ProfileError, unknown
+from hw_profiles.formula import evaluate
+from hw_profiles.loader import (
+    Profile,
+    cited_values,
+    list_devices,
+    list_runtimes,
+    load_device,
+    load_device_file,
+    load_runtime,
+    load_runtime_file,
+)
+from hw_profiles.measurements import CSV_FILES, JSON_FILES, decode_table, facts, row_cost_table, rows
+from hw_profiles.references import references
+from hw_profiles.schema import DeviceProfile, RuntimeProfile
+
+FORMULA_TOLERANCE = 1e-3
+"""Largest relative difference between a stored derived value and its formula; stored values are rounded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownValue:
+    """One line of `show`: a dotted key and its cited value; `titles` holds the sources spelled out if asked for."""
+
+    key: str
+    value: Any
+    unit: str
+    kind: str
+    low: Any
+    high: Any
+    source: str
+    formula: str
+    note: str
+    titles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One line of `diff`: a key whose value, range or evidence differs; None where one side lacks it."""
+
+    key: str
+    unit: str
+    a: Any
+    b: Any
+    ratio: float | None
+    kind_a: str
+    kind_b: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One finding of `check`: file and key, and what is wrong."""
+
+    where: str
+    message: str
+
+
+def load_any(name: str) -> Profile:
+    """Load a device or runtime by id or path; a path is a runtime if its file names an `engine`.
+
+    Raises
+    ------
+    UnknownProfileError
+        If no profile has that id; the message offers the nearest of both lists.
+    """
+    if name.endswith(".toml"):
+        try:
+            lines = Path(name).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ProfileError(f"{name}: cannot be read as UTF-8 text ({error}).") from error
+        is_runtime = any(line.split("=")[0].strip() == "kernel_family" for line in lines)
+        return load_runtime_file(name) if is_runtime else load_device_file(name)
+    if name in list_devices():
+        return load_device(name)
+    if name in list_runtimes():
+        return load_runtime(name)
+    raise unknown("profile", "device or runtime", name, [*list_devices(), *list_runtimes()])
+
+
+def show(profile: str | Profile, *, sources: bool = False) -> list[ShownValue]:
+    """Return every cited value of a profile, in schema order.
+
+    Parameters
+    ----------
+    profile : str or DeviceProfile or RuntimeProfile
+        Id, path or loaded profile.
+    sources : bool
+        Spell out the title and address of each source in `titles`.
+
+    Returns
+    -------
+    list of ShownValue
+        One for each stored value.
+    """
+    loaded = load_any(profile) if isinstance(profile, str) else profile
+    known = {**references(), **loaded.references}
+    shown = []
+    for key, cited in cited_values(loaded):
+        titles: tuple[str, ...] = ()
+        if sources:
+            titles = tuple(_spelled(name, known[name].title, known[name].url) for name in cited.sources)
+        shown.append(
+            ShownValue(
+                key=key,
+                value=cited.value,
+                unit=cited.unit,
+                kind=cited.kind,
+                low=cited.low,
+                high=cited.high,
+                source=cited.source,
+                formula=cited.formula or "",
+                note=cited.note or "",
+                titles=titles,
+            )
+        )
+    return shown
+
+
+def diff(a: str | Profile, b: str | Profile) -> list[Difference]:
+    """Return what differs between two devices or two runtimes.
+
+    Parameters
+    ----------
+    a, b : str or DeviceProfile or RuntimeProfile
+        Ids, paths or loaded profiles, both of the same sort.
+
+    Returns
+    -------
+    list of Difference
+        Keys whose value, range or kind differs; `ratio` is b / a where both are single numbers.
+
+    Raises
+    ------
+    ProfileError
+        If one is a device and the other a runtime.
+    """
+    first = load_any(a) if isinstance(a, str) else a
+    second = load_any(b) if isinstance(b, str) else b
+    if type(first) is not type(second):
+        raise ProfileError(
+            f"diff: {first.id} and {second.id} are a device and a runtime; allowed: two of one sort."
+        )
+    left, right = dict(cited_values(first)), dict(cited_values(second))
+    keys = [*left, *(key for key in right if key not in left)]
+    found = []
+    for key in keys:
+        one, two = left.get(key), right.get(key)
+        if one is not None and two is not None and _same(one, two):
+            continue
+        some = one or two
+        found.append(
+            Difference(
+                key=key,
+                unit=some.unit if some else "",
+                a=one.value if one else None,
+                b=two.value if two else None,
+                ratio=_ratio(one, two),
+                kind_a=one.kind if one else "",
+                kind_b=two.kind if two else "",
+            )
+        )
+    return found
+
+
+def check(name: str = "all") -> list[Problem]:
+    """Look for everything that can be wrong in a profile, or in all packaged data.
+
+    Parameters
+    ----------
+    name : str
+        Id, path, or "all": every device, runtime and measurement file, and unused references.
+
+    Returns
+    -------
+    list of Problem
+        Empty if all is well.
+    """
+    if name != "all":
+        return list(_check_one(name))
+    problems = [p for each in (*list_devices(), *list_runtimes()) for p in _check_one(each)]
+    problems += _check_measurements()
+    used = set(_used_sources())
+    problems += [
+        Problem(where=f"references.bib:{key}", message="is not used by any profile or measurement")
+        for key in references()
+        if key not in used
+    ]
+    return problems
+
+
+def formula_names(profile: Profile) -> dict[str, Any]:
+    """Return what a formula of this profile may name: its own fields, `devices`, `measurements`, `row_cost`."""
+    own = {key: getattr(profile, key) for key in type(profile).model_fields}
+    devices = (
+        {} if isinstance(profile, DeviceProfile) else {each: load_device(each) for each in list_devices()}
+    )
+    return {**own, "devices": devices, "measurements": decode_table(), "row_cost": row_cost_table()}
+
+
+def formula_error(cited: CitedValue[Any], names: Mapping[str, Any]) -> float:
+    """Return the largest relative difference between a derived value and its formula."""
+    computed, stored = (
+        list(flat_numbers(evaluate(cited.formula or "", names))),
+        list(flat_numbers(cited.value)),
+    )
+    if len(computed) != len(stored):
+        raise ProfileError(f"formula {cited.formula!r}: gives another shape than the stored value.")
+    return max(abs(c - s) / max(abs(c), abs(s), 1e-300) for c, s in zip(computed, stored, strict=True))
+
+
+def _check_one(name: str) -> Iterator[Problem]:
+    try:
+        profile = load_any(name)
+    except ProfileError as error:
+        for line in str(error).splitlines():
+            yield Problem(where=name, message=line)
+        return
+    names = formula_names(profile)
+    for key, cited in cited_values(profile):
+        if cited.kind != "derived":
+            continue
+        try:
+            off = formula_error(cited, names)
+        except ProfileError as error:
+            yield Problem(where=f"{profile.id}:{key}.formula", message=str(error))
+            continue
+        if off > FORMULA_TOLERANCE:
+            yield Problem(where=f"{profile.id}:{key}", message=f"differs from its formula by {off:.2%}")
+    yield from _check_links(profile)
+
+
+def _check_links(profile: Profile) -> Iterator[Problem]:
+    if isinstance(profile, DeviceProfile):
+        where = f"{profile.id}:default_runtime"
+        if profile.default_runtime.endswith(".toml"):
+            return
+        if profile.default_runtime not in list_runtimes():
+            error = unknown(where, "runtime", profile.default_runtime, list_runtimes())
+            yield Problem(where=where, message=str(error))
+        elif not load_runtime(profile.default_runtime).applies_to(profile):
+            yield Problem(
+                where=where, message=f"{profile.default_runtime} is not stated to run on this device"
+            )
+        return
+    socs = {load_device(each).soc_id for each in list_devices()}
+    for each in profile.devices:
+        if each != "*" and each not in list_devices() and each not in socs:
+            error = unknown(f"{profile.id}:devices", "device or SoC", each, [*list_devices(), *socs])
+            yield Problem(where=f"{profile.id}:devices", message=str(error))
+
+
+def _check_measurements() -> list[Problem]:
+    problems = []
+    for file, row, names in _measurement_sources():
+        missing = [each for each in names if each not in references()]
+        if not names or missing:
+            text = f"source {missing[0]!r} is not in references.bib" if missing else "has no source"
+            problems.append(Problem(where=f"measurements/{file}:{row}", message=text))
+    return problems
+
+
+def _measurement_sources() -> Iterator[tuple[str, str, list[str]]]:
+    for file in CSV_FILES:
+        for row in rows(file):
+            yield file, row.get("id") or row["curve"], _keys(row["source"])
+    for file in JSON_FILES:
+        for fact in facts(file):
+            yield file, str(fact["id"]), _keys(str(fact["source"]))
+
+
+def _used_sources() -> Iterator[str]:
+    yield "speedups_collection"  # stands for the two collections whose rows carry their own addresses
+    for name in (*list_devices(), *list_runtimes()):
+        profile = load_any(name)
+        for _, cited in cited_values(profile):
+            yield from cited.sources
+        if isinstance(profile, DeviceProfile):
+            yield from (rail.source for rail in profile.power_rails)
+    for _, _, names in _measurement_sources():
+        yield from names
+
+
+def _keys(source: str) -> list[str]:
+    return [part.strip() for part in source.split(",") if part.strip()]
+
+
+def _spelled(key: str, title: str, url: str | None) -> str:
+    return f"{key}: {title}" + (f" <{url}>" if url else "")
+
+
+def _same(one: CitedValue[Any], two: CitedValue[Any]) -> bool:
+    return (one.value, one.low, one.high, one.kind) == (two.value, two.low, two.high, two.kind)
+
+
+def _ratio(one: CitedValue[Any] | None, two: CitedValue[Any] | None) -> float | None:
+    if one is None or two is None:
+        return None
+    if not isinstance(one.value, (int, float)) or not isinstance(two.value, (int, float)) or not one.value:
+        return None
+    return float(two.value) / float(one.value)
+
+
+__all__ = [
+    "FORMULA_TOLERANCE",
+    "Difference",
+    "Problem",
+    "RuntimeProfile",
+    "ShownValue",
+    "check",
+    "diff",
+    "formula_error",
+    "formula_names",
+    "load_any",
+    "show",
+]
