@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,26 @@ def lower(
         references=tuple(dict.fromkeys(references)),
         notes=tuple(_note(each, where) for each in stacks if _note(each, where)),
     )  # fmt: skip
+
+
+def lower_cached(**case: Any) -> Lowered:
+    """:func:`lower`, remembered where everything is given by the name of a shipped file.
+
+    Parameters
+    ----------
+    **case
+        As in :func:`lower`.
+    """
+    names = tuple(sorted(case.items(), key=lambda item: item[0]))
+    if all(value is None or (isinstance(value, str) and value.replace("_", "a").replace("@", "a").isalnum())
+           for _, value in names):  # fmt: skip
+        return _lowered_by_name(names)
+    return lower(**case)
+
+
+@lru_cache(maxsize=512)
+def _lowered_by_name(names: tuple[tuple[str, Any], ...]) -> Lowered:
+    return lower(**dict(names))
 
 
 def _runtime(given: str | Path | RuntimeProfile | None, default: str | RuntimeProfile) -> RuntimeProfile:

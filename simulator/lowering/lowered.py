@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from simulator.lowering.compiled import CompiledPass
 from simulator.lowering.inputs import Input
 from simulator.lowering.memory import Memory
 from simulator.lowering.params import CostParams, Side
-from simulator.results import weakest_kind
+from simulator.results import digest_of, weakest_kind
 from simulator.specs.scenario import Scenario
 
 SIDE_AXES = {
@@ -103,6 +104,12 @@ class Lowered:
     def own_draft_runtime(self) -> bool:
         """True if the drafter runs on another runtime or engine than the target."""
         return "draft_mbu_large" in self.inputs
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of ids, inputs and coefficients."""
+        return digest_of([self.ids, self.inputs, self.memory, self.statics, self.draft_statics, self.drafter,
+                          self.target_pass.kernels])  # fmt: skip
 
     def kind_of(self, *groups: str) -> str:
         """Weakest kind of the inputs of some groups, and of the specs."""

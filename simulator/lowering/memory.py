@@ -94,9 +94,7 @@ def ram_ledger(params: CostParams) -> dict[str, Quantity]:
     tokens = params.batch * context
     ledger: dict[str, Quantity] = {
         "target_weights": memory.target_resident_bytes * params.target_weight_scale,
-        "target_mapped": _touched(
-            memory.target_mapped_bytes, memory.target_gather_bytes_per_token, tokens
-        ),
+        "target_mapped": _touched(memory.target_mapped_bytes, memory.target_gather_bytes_per_token, tokens),
         "target_kv_cache": params.batch * memory.target_kv.bytes_at(context),
     }
     for name, resident in memory.drafter_parts:

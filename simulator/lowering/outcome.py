@@ -260,7 +260,8 @@ def metrics_of(
         "verify_time_s": decode.verify.time_s * per_step,
         "host_time_s": decode.commit_s * per_step,
         "verify_cost_ratio": decode.verify.time_s / decode.verify_at_width_one.time_s,
-        "draft_cost_ratio": decode.draft.time_s / np.maximum(decode.draft_passes, 1e-300)
+        "draft_cost_ratio": decode.draft.time_s
+        / np.maximum(decode.draft_passes, 1e-300)
         / (plain.verify.time_s / plain.steps),
         "break_even_acceptance_length": step_s / plain_step_s,
         "energy_per_token_j": decode_j / (tokens * batch),

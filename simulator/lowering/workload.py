@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.acceptance.replay import StepTable
 from simulator.lowering.affine import ContextSums, Quantity
 from simulator.lowering.params import CostParams
 from simulator.physics.renewal import (
@@ -17,19 +18,6 @@ from simulator.physics.renewal import (
     sum_of_contexts,
     sum_of_windowed_contexts,
 )
-
-NOTHING = ContextSums(count=0.0, tokens=0.0)
-
-
-class Steps(Protocol):
-    """Columns of a step table that are read here, each of shape (steps,) and in order."""
-
-    request: NDArray[Any]
-    context: NDArray[Any]
-    proposed: NDArray[Any]
-    accepted: NDArray[Any]
-    emitted: NDArray[Any]
-    draft_passes: NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +87,7 @@ class Workload:
 
 
 def workload_of_steps(
-    params: CostParams, table: Steps, *, prompt_tokens: Quantity | None = None
+    params: CostParams, table: StepTable, *, prompt_tokens: Quantity | None = None
 ) -> Workload:
     """Exact sums over listed steps, of a trace or of a live log.
 
@@ -154,7 +142,7 @@ def workload_of_steps(
     )
 
 
-def _after_full_accept(table: Steps, passes: NDArray[Any]) -> NDArray[np.bool_]:
+def _after_full_accept(table: StepTable, passes: NDArray[Any]) -> NDArray[np.bool_]:
     """Steps whose drafter has not seen the last accepted draft yet, and that draft again."""
     full = (np.asarray(table.accepted) == passes) & (passes > 0)
     after = np.concatenate(([False], full[:-1]))
@@ -181,9 +169,7 @@ def _draft_sums(
     return total
 
 
-def _plain_sums(
-    params: CostParams, start: NDArray[Any], decoded: NDArray[Any], requests: int
-) -> ContextSums:
+def _plain_sums(params: CostParams, start: NDArray[Any], decoded: NDArray[Any], requests: int) -> ContextSums:
     share = 1.0 / requests
     if params.fixed_context is not None:
         return _fixed(params.fixed_context, float(decoded.sum()), params.windows) * share

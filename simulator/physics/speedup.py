@@ -201,9 +201,7 @@ def leviathan_speedup(
     Leviathan, Kalman, Matias, arXiv:2211.17192, theorem 3.8 and corollary 3.9.
     """
     tau = mean_acceptance_length_iid(acceptance_rate=acceptance_rate, draft_length=draft_length)
-    return speedup(
-        mean_acceptance_length=tau, draft_length=draft_length, draft_cost_ratio=draft_cost_ratio
-    )
+    return speedup(mean_acceptance_length=tau, draft_length=draft_length, draft_cost_ratio=draft_cost_ratio)
 
 
 def operations_growth(

@@ -99,8 +99,7 @@ _ROWS = (
 )  # fmt: skip
 
 METRICS: dict[str, Metric] = {
-    row[0]: Metric(name=row[0], unit=row[1], label=row[2], better=row[3], description=row[4])
-    for row in _ROWS
+    row[0]: Metric(name=row[0], unit=row[1], label=row[2], better=row[3], description=row[4]) for row in _ROWS
 }
 
 

@@ -1,0 +1,129 @@
+"""What a caller may give as acceptance, turned into a model or a sequence of steps; nothing is defaulted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.acceptance.base import Acceptance, resolve_kind
+from simulator.drafters.base import DrafterModel
+from simulator.errors import DraftscopeError, UnknownNameError
+from simulator.lowering.affine import Quantity
+
+HOW = (
+    "give a trace, the name of a published set, an i.i.d. rate from 0 to 1, or a model of "
+    "simulator.acceptance"
+)
+
+
+def as_acceptance(
+    given: Any, *, target_id: str, drafter: DrafterModel, draft_length: Quantity, transfer: bool
+) -> Acceptance | None:
+    """Turn what the caller gave into a model, and refuse one for another target or drafter.
+
+    Parameters
+    ----------
+    given : Acceptance, float, array, str, Path, Trace or None
+        A model; an i.i.d. rate; the name of a published set; a trace or its ``.parquet`` file. None is
+        allowed for plain decoding only.
+    target_id : str
+        Target of the prediction.
+    drafter : DrafterModel
+        Drafter of the prediction.
+    draft_length : int or array of int
+        Drafts per step.
+    transfer : bool
+        Allow acceptance of another target or drafter; its kind is then ``assumed``.
+
+    Raises
+    ------
+    DraftscopeError
+        If nothing or nonsense was given, or (without ``transfer``) acceptance of something else.
+    """
+    if given is None:
+        if np.any(np.asarray(draft_length) > 0):
+            raise DraftscopeError(f"acceptance: nothing given for drafter {drafter.id!r}, and it is never "
+                                  f"defaulted; {HOW}.")  # fmt: skip
+        return None
+    if isinstance(given, (str, Path)):
+        model = _named(str(given), target_id, drafter, transfer)
+    elif isinstance(given, (int, float, np.ndarray, np.number)) and not isinstance(given, bool):
+        from simulator.acceptance.iid import IidAcceptance
+
+        model = IidAcceptance(acceptance_rate=given)
+    elif hasattr(given, "metadata") and hasattr(given, "filtered"):
+        from simulator.acceptance.traced import TraceAcceptance
+
+        model = TraceAcceptance(trace=given, target_id=target_id, drafter_id=drafter.id, transfer=transfer)
+    elif hasattr(given, "mean_acceptance_length") and hasattr(given, "steps"):
+        model = given
+    else:
+        raise DraftscopeError(f"acceptance: {given!r} given; {HOW}.")
+    resolve_kind(
+        model.kind,
+        where=f"acceptance {model.id}",
+        known=(model.target_id, model.drafter_id),
+        asked=(target_id, drafter.id),
+        transfer=transfer,
+    )
+    return model
+
+
+def _named(name: str, target_id: str, drafter: DrafterModel, transfer: bool) -> Acceptance:
+    from simulator.acceptance.published import list_published, load_published
+
+    if name.endswith(".parquet"):
+        from simulator.acceptance.trace import read_trace
+        from simulator.acceptance.traced import TraceAcceptance
+
+        return TraceAcceptance(
+            trace=read_trace(name), target_id=target_id, drafter_id=drafter.id, transfer=transfer
+        )
+    if name not in list_published():
+        raise UnknownNameError("acceptance", name, list_published())
+    return load_published(
+        name, target_id=target_id, drafter_id=drafter.id, drafter_family=drafter.family, transfer=transfer
+    )
+
+
+def kind_of(model: Acceptance | None, *, target_id: str, drafter_id: str, draft_length: int) -> str | None:
+    """Kind of the acceptance at this draft length, ``assumed`` where carried over; None without one."""
+    if model is None or draft_length == 0:
+        return None
+    return resolve_kind(
+        model.kind_at(draft_length),
+        where=f"acceptance {model.id}",
+        known=(model.target_id, model.drafter_id),
+        asked=(target_id, drafter_id),
+        transfer=True,
+    )
+
+
+def survival_of(model: Acceptance | None, draft_length: Quantity) -> list[Quantity]:
+    """``S_1 .. S_Kmax`` of a model, zero beyond each design's own draft length.
+
+    Parameters
+    ----------
+    model : Acceptance or None
+        Not a trace where ``draft_length`` is an array: the steps of a trace differ at every length.
+    draft_length : int or array of int
+        Drafts per step.
+
+    Raises
+    ------
+    DraftscopeError
+        For fractions, NaN and negative lengths.
+    """
+    lengths = np.asarray(draft_length, dtype=float)
+    if not ((lengths >= 0) & (lengths == np.floor(lengths))).all():
+        raise DraftscopeError(f"draft_length: {draft_length!r} given; allowed: whole numbers >= 0.")
+    longest = int(lengths.max(initial=0.0))
+    if model is None or longest == 0:
+        return []
+    survival = model.per_position_acceptance_rate(longest)
+    columns = [survival[..., k] for k in range(longest)]
+    if lengths.ndim == 0 and survival.ndim == 1:
+        return [float(column) for column in columns]
+    return [column * (lengths > k) for k, column in enumerate(columns)]
