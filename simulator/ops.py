@@ -17,7 +17,7 @@ from simulator.units import at_most
 
 @dataclass(frozen=True, kw_only=True)
 class Op:
-    """A group of operations of one forward pass, affine in width ``w`` (rows) and context ``n`` (cached tokens).
+    """A group of operations of one pass, affine in width ``w`` (rows) and context ``n`` (cached tokens).
 
     Bytes: ``weight_bytes_at(w) + w * bytes_per_row + kv_bytes_per_context * min(n, window)`` (times ``w``
     when the kernel reads the cache once per row). MACs: ``macs_per_pass + w * (macs_per_row +
@@ -186,7 +186,7 @@ def target_ops(target: TargetSpec) -> tuple[Op, ...]:
     tuple of Op
         At most 15 groups, merged across identical layers. Layers that share KV read it again and write none.
     """
-    return (*_input_ops(target), *_layer_ops(target), *_kv_ops(target), lm_head_op(target))
+    return (*_input_ops(target), *layer_ops(target), *kv_ops(target), lm_head_op(target))
 
 
 def prefill_ops(target: TargetSpec) -> tuple[Op, ...]:
@@ -277,7 +277,7 @@ def _input_ops(target: TargetSpec) -> list[Op]:
     return ops
 
 
-def _layer_ops(target: TargetSpec) -> list[Op]:
+def layer_ops(target: TargetSpec) -> list[Op]:
     """Matrices and norms of all layers; the group has one precision, so merging layers loses nothing."""
     quant, counts, n = target.quant, target.param_counts(), target.num_hidden_layers
     bits, mac = quant.bits("layers"), quant.mac()
@@ -319,7 +319,7 @@ def _experts_op(target: TargetSpec) -> Op:
     )
 
 
-def _kv_ops(target: TargetSpec) -> list[Op]:
+def kv_ops(target: TargetSpec) -> list[Op]:
     """KV of the new rows written by the layers that store it; the cache read again by every layer."""
     written = target.kv_bytes_per_token() + target.kv_windowed_bytes_per_token()
     stored = sum(layer.stores_kv for layer in target.layers)

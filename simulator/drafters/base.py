@@ -1,11 +1,12 @@
-"""The one shape that every drafter family returns: RAM parts and ops; it knows no device and no acceptance."""
+"""The one shape that every drafter family returns: RAM parts and ops; it knows no device."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from simulator.ops import Op
+from simulator.units import at_most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +62,18 @@ class DrafterModel:
         Own KV per token of the local layers, up to the window.
     host_s_per_step : float
         Host search time per step (n-gram).
-    host_s_kind : str
-        published | measured | derived | assumed.
+    host_s_low, host_s_high : float
+        Its range (equal to the value where none is stated).
     sources : tuple of str
         Where the numbers come from.
     kind : str
         The weakest kind of its numbers.
     target_id : str
         The target that it was built for.
+    trace_id : str
+        Name of its acceptance traces.
+    note : str
+        What is assumed or left out.
     """
 
     id: str
@@ -89,6 +94,8 @@ class DrafterModel:
     sources: tuple[str, ...] = ()
     kind: str = "derived"
     target_id: str = ""
+    trace_id: str = ""
+    note: str = ""
 
     @property
     def params(self) -> int:
@@ -110,7 +117,7 @@ class DrafterModel:
         """Weight bytes read by one draft pass."""
         return sum(op.weight_bytes for op in self.draft_ops)
 
-    def own_kv_bytes(self, context: float) -> float:
-        """Own KV cache at ``context`` cached tokens."""
-        windowed = context if self.own_kv_window is None else min(context, self.own_kv_window)
+    def own_kv_bytes(self, context: Any) -> Any:
+        """Own KV cache at ``context`` cached tokens (float or array)."""
+        windowed = at_most(context, self.own_kv_window)
         return self.own_kv_bytes_per_token * context + self.own_kv_windowed_bytes_per_token * windowed

@@ -188,7 +188,7 @@ def from_gguf(path: Path) -> dict[str, Any]:
 
 
 def from_safetensors(path: Path) -> dict[str, Any]:
-    """Fields from a safetensors file or a folder of them, and from the ``config.json`` beside it if there is one."""
+    """Fields from a safetensors file or a folder of them, and from a ``config.json`` beside it."""
     folder = path if path.is_dir() else path.parent
     files = sorted(folder.glob("*.safetensors")) if path.is_dir() else [path]
     tensors: dict[str, TensorInfo] = {}
@@ -223,10 +223,11 @@ def _llama_like(path: Path, header: Header) -> dict[str, Any]:
     head_dim = (
         qk_norm[0] if qk_norm else next(h for h in (128, 64, 32, 16, 8, 4, 2, 1) if not (q % h or kv % h))
     )
+    numbers = [int(match[1]) for name in shapes if (match := re.match(r"layers\.(\d+)\.", name))]
     fields: dict[str, Any] = {
         "family": "qwen3" if qk_norm else "qwen2" if f"{layer}self_attn.q_proj.bias" in shapes else "llama",
         "vocab_size": vocab, "hidden_size": hidden, "intermediate_size": shapes[needed[3]][0],
-        "num_hidden_layers": 1 + max(int(m[1]) for m in (re.match(r"layers\.(\d+)\.", s) for s in shapes) if m),
+        "num_hidden_layers": 1 + max(numbers),
         "num_attention_heads": q // head_dim, "num_key_value_heads": kv // head_dim, "head_dim": head_dim,
         "tie_word_embeddings": "lm_head.weight" not in shapes,
     }  # fmt: skip

@@ -1,0 +1,172 @@
+"""What every drafter file may say, and how it becomes a model; it knows no family's arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveInt, model_validator
+
+from simulator.drafters.base import DrafterModel, Part
+from simulator.errors import DraftscopeError, UnknownNameError
+from simulator.ops import Op
+from simulator.specs import NAMED_SCHEMES, QuantScheme, TargetSpec
+from simulator.specs.quant import Kind
+
+_WEAKEST_LAST = ("measured", "published", "derived", "assumed")
+
+
+class Cited(BaseModel):
+    """A number of a drafter file with its evidence; an assumed one carries its range.
+
+    Attributes
+    ----------
+    value, low, high : float
+        SI value and range.
+    kind, source, note : str
+        Evidence, bibliography key, and what is not known.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    value: NonNegativeFloat = Field(allow_inf_nan=False)
+    kind: Kind
+    source: str = Field(min_length=1)
+    low: NonNegativeFloat | None = Field(default=None, allow_inf_nan=False)
+    high: NonNegativeFloat | None = Field(default=None, allow_inf_nan=False)
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _range(self) -> Cited:
+        if self.kind == "assumed" and (self.low is None or self.high is None):
+            raise ValueError("an assumed value needs low and high")
+        low = self.value if self.low is None else self.low
+        high = self.value if self.high is None else self.high
+        if not low <= self.value <= high:
+            raise ValueError(f"low <= value <= high is wanted, given {low:g}, {self.value:g}, {high:g}")
+        return self
+
+
+class DrafterSpec(BaseModel):
+    """Fields that all families share.
+
+    Attributes
+    ----------
+    id, family, label : str
+        Instance, family and name for people.
+    targets : tuple of str
+        Targets that it was made for; ``"*"`` = any.
+    trace_id : str
+        Name of its acceptance traces, where it differs from ``id``.
+    quant : str or QuantScheme
+        Precision of its weights and cache: a named scheme or a table. It is never taken from the target.
+    expected_params : int or None
+        If given, the arithmetic must give exactly this many parameters.
+    kind, sources, note : str
+        Weakest evidence, bibliography keys, and what is assumed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    id: str = Field(min_length=1)
+    family: str
+    label: str = ""
+    targets: tuple[str, ...] = Field(default=("*",), strict=False, min_length=1)
+    trace_id: str = ""
+    quant: str | QuantScheme = "int8"
+    expected_params: PositiveInt | None = None
+    kind: Kind
+    sources: tuple[str, ...] = Field(default=(), strict=False)
+    note: str = ""
+
+    def scheme(self, override: str | None = None) -> QuantScheme:
+        """Precision to use: ``override`` by name, else the file's.
+
+        Raises
+        ------
+        UnknownNameError
+            No such named scheme.
+        """
+        chosen = override or self.quant
+        if isinstance(chosen, QuantScheme):
+            return chosen
+        if chosen not in NAMED_SCHEMES:
+            raise UnknownNameError(f"drafter {self.id}: quantisation", chosen, NAMED_SCHEMES)
+        return NAMED_SCHEMES[chosen]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """What a family computes; :func:`assemble` adds identity and evidence."""
+
+    parts: tuple[Part, ...] = ()
+    draft_ops: tuple[Op, ...] = ()
+    prefill_ops: tuple[Op, ...] = ()
+    passes_per_step: Literal["none", "per_draft", "one"] = "per_draft"
+    context: Literal["target", "own", "none"] = "target"
+    catch_up_rows: Literal["none", "bonus"] = "none"
+    own_kv_bytes_per_token: float = 0.0
+    own_kv_window: int | None = None
+    own_kv_windowed_bytes_per_token: float = 0.0
+    host_s: Cited | None = None
+    kinds: tuple[str, ...] = ()
+
+
+def assemble(spec: DrafterSpec, target: TargetSpec, built: Built) -> DrafterModel:
+    """Join what a family computed with the identity and the evidence of its file.
+
+    Raises
+    ------
+    DraftscopeError
+        The parameters do not add up to ``expected_params``.
+    """
+    params = sum(part.params for part in built.parts)
+    if spec.expected_params is not None and params != spec.expected_params:
+        raise DraftscopeError(
+            f"drafter {spec.id}: expected_params: {spec.expected_params} given, its dimensions give {params}."
+        )
+    host = built.host_s
+    kinds = [spec.kind, *built.kinds, *([host.kind] if host else [])]
+    sources = [*spec.sources, *([host.source] if host else [])]
+    return DrafterModel(
+        id=spec.id,
+        family=spec.family,
+        label=spec.label or spec.id,
+        parts=built.parts,
+        draft_ops=built.draft_ops,
+        prefill_ops=built.prefill_ops,
+        passes_per_step=built.passes_per_step,
+        context=built.context,
+        catch_up_rows=built.catch_up_rows,
+        own_kv_bytes_per_token=built.own_kv_bytes_per_token,
+        own_kv_window=built.own_kv_window,
+        own_kv_windowed_bytes_per_token=built.own_kv_windowed_bytes_per_token,
+        host_s_per_step=host.value if host else 0.0,
+        host_s_low=(host.value if host.low is None else host.low) if host else 0.0,
+        host_s_high=(host.value if host.high is None else host.high) if host else 0.0,
+        trace_id=spec.trace_id or spec.id,
+        sources=tuple(dict.fromkeys(sources)),
+        kind=max(kinds, key=_WEAKEST_LAST.index),
+        target_id=target.id,
+        note=spec.note,
+    )
+
+
+def weights_part(name: str, params: int, bits: float, note: str = "") -> Part:
+    """Return the RAM of ``params`` weights at ``bits`` bits."""
+    return Part(name=name, params=params, resident_bytes=params * bits / 8, note=note)
+
+
+def cited_part(name: str, amount: Cited | None, params: int = 0) -> tuple[Part, ...]:
+    """Return a part whose bytes are stated in the file; nothing where it says nothing."""
+    if amount is None:
+        return ()
+    note = (
+        f"{amount.kind}, {amount.source}: {amount.note}" if amount.note else f"{amount.kind}, {amount.source}"
+    )
+    return (Part(name=name, params=params, resident_bytes=amount.value, note=note),)
+
+
+def cited_kinds(*amounts: Cited | None) -> tuple[str, ...]:
+    """Return the evidence kinds of the numbers that are there."""
+    return tuple(amount.kind for amount in amounts if amount is not None)
