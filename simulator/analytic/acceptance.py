@@ -56,19 +56,21 @@ def as_acceptance(
     elif hasattr(given, "metadata") and hasattr(given, "filtered"):
         from simulator.acceptance.traced import TraceAcceptance
 
-        model = TraceAcceptance(trace=given, target_id=target_id, drafter_id=drafter.id, transfer=transfer)
+        model = _traced(given, target_id, drafter, transfer)
     elif hasattr(given, "mean_acceptance_length") and hasattr(given, "steps"):
         model = given
     else:
         raise DraftscopeError(f"acceptance: {given!r} given; {HOW}.")
-    resolve_kind(
-        model.kind,
-        where=f"acceptance {model.id}",
-        known=(model.target_id, model.drafter_id),
-        asked=(target_id, drafter.id),
-        transfer=transfer,
-    )
+    _kind(model, model.kind, target_id, drafter, transfer)
     return model
+
+
+def _traced(trace: Any, target_id: str, drafter: DrafterModel, transfer: bool) -> Acceptance:
+    from simulator.acceptance.traced import TraceAcceptance
+
+    own = trace.metadata.drafter_id
+    asked = own if own in (drafter.id, drafter.trace_id) else drafter.id
+    return TraceAcceptance(trace=trace, target_id=target_id, drafter_id=asked, transfer=transfer)
 
 
 def _named(name: str, target_id: str, drafter: DrafterModel, transfer: bool) -> Acceptance:
@@ -76,11 +78,8 @@ def _named(name: str, target_id: str, drafter: DrafterModel, transfer: bool) -> 
 
     if name.endswith(".parquet"):
         from simulator.acceptance.trace import read_trace
-        from simulator.acceptance.traced import TraceAcceptance
 
-        return TraceAcceptance(
-            trace=read_trace(name), target_id=target_id, drafter_id=drafter.id, transfer=transfer
-        )
+        return _traced(read_trace(name), target_id, drafter, transfer)
     if name not in list_published():
         raise UnknownNameError("acceptance", name, list_published())
     return load_published(
@@ -88,16 +87,24 @@ def _named(name: str, target_id: str, drafter: DrafterModel, transfer: bool) -> 
     )
 
 
-def kind_of(model: Acceptance | None, *, target_id: str, drafter_id: str, draft_length: int) -> str | None:
+def kind_of(
+    model: Acceptance | None, *, target_id: str, drafter: DrafterModel, draft_length: int
+) -> str | None:
     """Kind of the acceptance at this draft length, ``assumed`` where carried over; None without one."""
     if model is None or draft_length == 0:
         return None
+    return _kind(model, model.kind_at(draft_length), target_id, drafter, True)
+
+
+def _kind(model: Acceptance, kind: str, target_id: str, drafter: DrafterModel, transfer: bool) -> str:
+    """Kind of the model for this target and drafter; a drafter's traces may carry a name of their own."""
+    names = (drafter.id, drafter.trace_id)
     return resolve_kind(
-        model.kind_at(draft_length),
+        kind,
         where=f"acceptance {model.id}",
         known=(model.target_id, model.drafter_id),
-        asked=(target_id, drafter_id),
-        transfer=True,
+        asked=(target_id, model.drafter_id if model.drafter_id in names else drafter.id),
+        transfer=transfer,
     )
 
 

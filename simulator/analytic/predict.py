@@ -134,7 +134,7 @@ def predict(
         case,
         inputs={"acceptance": None if model is None else model.id, "task": task},
         acceptance_kind=kind_of(
-            model, target_id=lowered.ids["target"], drafter_id=lowered.ids["drafter"], draft_length=largest
+            model, target_id=lowered.ids["target"], drafter=lowered.drafter, draft_length=largest
         ),
         acceptance_sources=() if model is None else model.sources,
         digest=digest_of(identity),

@@ -79,6 +79,7 @@ def lower(
         value=drafting.host_s_per_step, low=low, high=high if low is not None else None, kind=drafting.kind
     )
     ops = model_ops.target_ops(served)
+    notes = [*(_note(each, where) for each in stacks), served.note, drafting.note]
     references = [*served.sources, served.quant.source, *drafting.sources]
     references += [source for each in inputs.values() for source in each.sources]
     return Lowered(
@@ -97,7 +98,7 @@ def lower(
         draft_statics=_statics(draft_stack),
         spec_kinds=tuple(each for each in (served.quant.kind, drafting.kind) if each in KINDS),
         references=tuple(dict.fromkeys(references)),
-        notes=tuple(_note(each, where) for each in stacks if _note(each, where)),
+        notes=tuple(note for note in notes if note),
     )  # fmt: skip
 
 

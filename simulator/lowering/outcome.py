@@ -131,7 +131,7 @@ def decode_totals(params: CostParams, work: Workload, *, ledger: bool = True) ->
     work : Workload
         Steps as context sums.
     ledger : bool
-        Also compute bytes by part and MACs.
+        Also compute bytes by part, MACs and the energy of rejected drafts.
     """
     draft = PassTotals()
     drafting = params.passes_per_step != "none" and not params.draft_pass.empty
@@ -139,15 +139,16 @@ def decode_totals(params: CostParams, work: Workload, *, ledger: bool = True) ->
         draft = PassTotals.of(params.draft_cost(1), work.drafts)
         if params.catch_up:
             draft = draft + PassTotals.of(params.draft_cost(2), work.catch_ups)
-    draft_j = _sum(draft.energy_j(params, params.draft_side))
     one = params.verify_cost(1)
-    verify, at_one, rejected_j = PassTotals(), PassTotals(), draft_j * work.wasted_draft_share
+    verify, at_one, rejected_j = PassTotals(), PassTotals(), 0.0
+    if ledger:
+        rejected_j = _sum(draft.energy_j(params, params.draft_side)) * work.wasted_draft_share
     for group in work.verify:
         plain = PassTotals.of(one, group.sums)
         wide = plain if _never_wide(group) else PassTotals.of(
             params.verify_cost(group.proposed + 1), group.sums)  # fmt: skip
         verify, at_one = verify + wide, at_one + plain
-        if wide is not plain:
+        if ledger and wide is not plain:
             rejected_j = rejected_j + rejected_energy_j(
                 draft_energy_j=0.0,
                 verify_energy_j=_sum(wide.energy_j(params, params.target_side)),

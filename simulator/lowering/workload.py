@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -249,13 +250,13 @@ def closed_form_workload(params: CostParams, per_position_acceptance_rate: Seque
     )
     tau = 1.0 / rate
 
-    def passes_from(first: Quantity, count: Quantity, share: Quantity = 1.0) -> ContextSums:
+    def passes_from(first: Quantity, count: Quantity) -> ContextSums:
         if params.fixed_context is not None:
-            return _fixed(params.fixed_context, share * (rate * count + extra), windows)
+            return _fixed(params.fixed_context, rate * count + extra, windows)
         return ContextSums(
-            count=share * (rate * count + extra),
-            tokens=share * (rate * sum_of_contexts(first=first, count=count) + extra * first + moment),
-            windowed={window: share * windowed(first, count, window) for window in windows},
+            count=rate * count + extra,
+            tokens=rate * sum_of_contexts(first=first, count=count) + extra * first + moment,
+            windowed={window: windowed(first, count, window) for window in windows},
         )
 
     def windowed(first: Quantity, count: Quantity, window: int) -> Quantity:
@@ -269,15 +270,22 @@ def closed_form_workload(params: CostParams, per_position_acceptance_rate: Seque
     ):
         drafts = steps * params.draft_passes(length)
     elif params.passes_per_step == "per_draft":
-        moving = 0 if params.fixed_context is not None else 1
-        for i in range(int(np.max(length))):
-            drafts = drafts + passes_from(params.prompt_tokens + i * moving, decoded, 1.0 * (length > i))
+        moving = 0.0 if params.fixed_context is not None else 1.0
+        seen: dict[int, Quantity] = dict.fromkeys(windows, 0.0)
+        for i, window in product(range(int(np.max(length))), windows):
+            shifted = passes_from(params.prompt_tokens + i * moving, decoded).windowed[window]
+            seen[window] = seen[window] + shifted * (length > i)
+        drafts = ContextSums(
+            count=steps.count * length,
+            tokens=length * (steps.tokens + moving * steps.count * (0.5 * (length - 1.0))),
+            windowed=seen,
+        )
         if params.catch_up:
             ahead = np.minimum(length + 1.0, decoded)
             full = sum(
                 (survival * (length == k) for k, survival in enumerate(per_position_acceptance_rate, 1)), 0.0
             )
-            caught = passes_from(params.prompt_tokens + ahead, decoded - ahead, full * (decoded > ahead))
+            caught = passes_from(params.prompt_tokens + ahead, decoded - ahead) * (full * (decoded > ahead))
             drafts = drafts + caught * -1.0
     return Workload(
         decoded_tokens=decoded,
