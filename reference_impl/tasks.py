@@ -128,7 +128,7 @@ def prompts(task: str, split: str, n: int, seed: int) -> list[Prompt]:
     misses = 0
     while len(found) < n:
         messages = make(rng, split)
-        text = messages[-1]["content"]
+        text = "\n".join(message["content"] for message in messages)
         if text in seen:
             misses += 1
             if misses > 20_000:

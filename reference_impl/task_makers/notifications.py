@@ -10,31 +10,24 @@ import numpy as np
 
 from reference_impl.task_makers.grammar import expand, part, pick
 
-SYSTEM = "You summarize phone notifications. Be brief and keep the names, times and places."
-
-
 @cache
 def _data() -> dict[str, list[str]]:
     text = resources.files("reference_impl").joinpath("task_data/notifications.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
+def _line(rng: np.random.Generator, template: str, split: str, scene: dict[str, str]) -> str:
+    sender, _, text = template.partition("|")
+    return f"{expand(rng, sender, split, scene)} says: {expand(rng, text, split, scene)}"
+
+
 def make(rng: np.random.Generator, split: str) -> list[dict[str, str]]:
-    """Return the chat messages of one prompt of 3 to 6 notifications."""
+    """Return the chat messages of one prompt of 3 to 5 notifications."""
     threads, singles = part(_data()["threads"], split), part(_data()["singles"], split)
     scene: dict[str, str] = {}
-    lines: list[str] = []
-    count = int(rng.integers(3, 7))
-    if rng.random() < 0.8:
-        group, _, body = pick(rng, threads).partition("|")
-        group = expand(rng, group, split, scene)
-        for line in body.split("\n")[:count]:
-            text = expand(rng, line, split, scene)
-            lines.append(text if text.startswith(group + ":") else f"{group} - {text}")
-    notices = [expand(rng, pick(rng, singles), split) for _ in range(count - len(lines))]
-    lines = notices + lines if rng.random() < 0.3 else lines + notices
-    listing = "\n".join(f"- {line}" for line in lines)
-    return [
-        {"role": "system", "content": SYSTEM},
-        {"role": "user", "content": f"{pick(rng, _data()['instructions'])}\n{listing}"},
-    ]
+    count = int(rng.integers(3, 6))
+    together = [_line(rng, row, split, scene) for row in pick(rng, threads).split("\n")] if rng.random() < 0.8 else []
+    chosen = rng.choice(len(singles), size=count - len(together), replace=False)
+    alone = [_line(rng, singles[int(index)], split, {}) for index in chosen]
+    lines = alone + together if rng.random() < 0.4 else together + alone
+    return [{"role": "user", "content": pick(rng, _data()["instructions"]) + "\n\n" + "\n".join(lines)}]

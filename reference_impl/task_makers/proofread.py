@@ -11,11 +11,7 @@ import numpy as np
 from reference_impl.task_makers.grammar import expand, part, pick
 from reference_impl.task_makers.noise import corrupt
 
-SYSTEM = "You correct spelling and grammar. Output only the corrected text."
-EXAMPLES = (
-    "Text: i has two cat and they is hungry\nCorrected: I have two cats, and they are hungry.\n\n"
-    "Text: Wher did you put teh book\nCorrected: Where did you put the book?\n\n"
-)
+INSTRUCTION = "Correct the spelling and grammar of this text:"
 
 
 @cache
@@ -35,6 +31,5 @@ def clean_text(rng: np.random.Generator, split: str) -> str:
 def make(rng: np.random.Generator, split: str) -> list[dict[str, str]]:
     """Return the chat messages of one prompt."""
     clean = clean_text(rng, split)
-    errors = max(1, round(len(clean.split()) / float(rng.uniform(4, 9))))
-    content = f"Correct the spelling and grammar.\n\n{EXAMPLES}Text: {corrupt(rng, clean, errors)}\nCorrected:"
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": content}]
+    errors = max(1, round(len(clean.split()) / float(rng.uniform(6, 12))))
+    return [{"role": "user", "content": f"{INSTRUCTION}\n\n{corrupt(rng, clean, errors)}"}]

@@ -10,7 +10,7 @@ import numpy as np
 
 from reference_impl.task_makers.grammar import expand, part, pick
 
-SYSTEM = "You write short text messages for the user. Answer with one or two short sentences."
+SYSTEM = "You are chatting with a friend. Answer in one or two short sentences."
 
 
 @cache
@@ -20,15 +20,15 @@ def _data() -> dict[str, list[str]]:
 
 
 def make(rng: np.random.Generator, split: str) -> list[dict[str, str]]:
-    """Return the chat messages of one prompt; half of them say what the reply should do."""
+    """Return the chat messages of one prompt: earlier talk that sets the tone, then the conversation to answer."""
+    talk = part(_data()["talk"], split)
+    messages = [{"role": "system", "content": SYSTEM}]
+    for index in rng.choice(len(talk), size=int(rng.integers(3, 6)), replace=False):
+        question, _, answer = talk[int(index)].partition("|")
+        messages.append({"role": "user", "content": expand(rng, question, split)})
+        messages.append({"role": "assistant", "content": expand(rng, answer, split)})
     scene: dict[str, str] = {}
-    sender = expand(rng, "<name>", split)
-    lines = pick(rng, part(_data()["threads"], split)).split("\n")
-    lines = [expand(rng, line, split, scene) for line in lines]
-    talk = "\n".join(line.replace("A: ", f"{sender}: ", 1).replace("B: ", "Me: ", 1) for line in lines)
-    wish = ""
-    if rng.random() < 0.6:
-        mood = expand(rng, pick(rng, part(_data()["moods"], split)), split)
-        wish = f" In the reply, {mood[:1].lower() + mood[1:]}."
-    content = f"Write my reply to {sender}'s last message.{wish}\n\n{talk}\nMe:"
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": content}]
+    for line in pick(rng, part(_data()["threads"], split)).split("\n"):
+        role = "user" if line.startswith("A: ") else "assistant"
+        messages.append({"role": role, "content": expand(rng, line[3:], split, scene)})
+    return messages
