@@ -42,6 +42,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {  # what configurations leave out: defau
                "hidden_size_per_layer_input": 256},
     "qwen2": {"sliding_window": None}, "qwen3": {"sliding_window": None}, "smollm3": {"sliding_window": None},
 }  # fmt: skip
+_MAX_LAYERS = 10_000
 _DTYPE_BITS = {"float32": 32.0, "float16": 16.0, "bfloat16": 16.0}
 _SKIPPED = re.compile(
     r"vision|audio|image|mm_|multi_modal|rotary|rope_freqs|^v\.|^a\.|^mm\.|embed_vision|embed_audio"
@@ -131,6 +132,8 @@ def from_gguf(path: Path) -> dict[str, Any]:
     if table is None or len(table.shape) != 2:
         raise DraftscopeError(f"{path}: tensor 'token_embd.weight' is missing: not a text decoder.")
     n = int(need("block_count"))
+    if not 0 < n <= _MAX_LAYERS:
+        raise DraftscopeError(f"{path}: {arch}.block_count: {n} given; allowed: 1 to {_MAX_LAYERS}.")
     heads, kv = need("attention.head_count"), get("attention.head_count_kv", need("attention.head_count"))
     pattern = get("attention.sliding_window_pattern", {"gemma2": 2, "gemma3": 6, "gemma3n": 5}.get(family))
     window = get("attention.sliding_window")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -65,12 +66,12 @@ def _from_file(path: Path) -> TargetSpec:
     if path.suffix == ".toml":
         return _from_toml(path)
     if path.suffix == ".json":
-        fields = from_hf_config(path)
-        return _target(fields, path.parent.resolve().name if path.name == "config.json" else path.stem, path)
+        name = path.parent.resolve().name if path.name == "config.json" else path.stem
+        return _target(from_hf_config, name, path)
     if path.suffix == ".safetensors":
-        return _target(from_safetensors(path), path.stem, path)
+        return _target(from_safetensors, path.stem, path)
     if path.suffix == ".gguf" or _starts_with(path, b"GGUF"):
-        return _target(from_gguf(path), path.stem, path)
+        return _target(from_gguf, path.stem, path)
     raise DraftscopeError(
         f"{path}: unknown kind of file; allowed: {', '.join(_SUFFIXES)}, or a folder with one."
     )
@@ -80,15 +81,22 @@ def _from_folder(path: Path) -> TargetSpec:
     name = path.resolve().name
     ggufs = sorted(path.glob("*.gguf"))
     if any(path.glob("*.safetensors")):
-        return _target(from_safetensors(path), name, path)
+        return _target(from_safetensors, name, path)
     if (path / "config.json").is_file():
-        return _target(from_hf_config(path / "config.json"), name, path)
+        return _target(from_hf_config, name, path / "config.json")
     if len(ggufs) == 1:
         return _from_file(ggufs[0])
     raise DraftscopeError(f"{path}: no config.json, *.safetensors or single *.gguf in this folder.")
 
 
-def _target(fields: dict[str, Any], name: str, path: Path) -> TargetSpec:
+def _target(read: Callable[[Path], dict[str, Any]], name: str, path: Path) -> TargetSpec:
+    """Read a foreign file; whatever a damaged one makes of the arithmetic becomes one clear error."""
+    try:
+        fields = read(path)
+    except DraftscopeError:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise DraftscopeError(f"{path}: corrupt or unusual description of a model ({error}).") from None
     identity = {"id": name.replace("@", "_"), "name": fields.get("name", name), "sources": ("user_file",)}
     return validated(TargetSpec, {**fields, **identity}, where=str(path))
 

@@ -25,7 +25,8 @@ def validated(model: type[Model], data: Mapping[str, Any], *, where: str) -> Mod
     try:
         return model.model_validate(dict(data))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        found = error.errors(include_url=False)
+        first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
         key = ".".join(str(part) for part in first["loc"])
         place = f"{where}: {key}" if key else where
         if first["type"] == "extra_forbidden":
