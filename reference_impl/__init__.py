@@ -1,0 +1,1 @@
+"""PyTorch reference of frozen multi-token prediction and its rivals."""

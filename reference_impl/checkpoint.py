@@ -1,0 +1,119 @@
+"""Safetensors files for drafters and for resumable training state; nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from .drafters.mtp_head import MTPHead, MTPHeadConfig
+from .drafters.standalone import Standalone, StandaloneConfig
+from .errors import ReferenceImplError
+
+_FAMILIES = {"mtp_head": (MTPHeadConfig, MTPHead), "standalone": (StandaloneConfig, Standalone)}
+
+
+def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        save_file({k: v.detach().contiguous().clone() for k, v in tensors.items()}, temporary, metadata=metadata)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as handle:
+            return {k: handle.get_tensor(k) for k in handle.keys()}, handle.metadata() or {}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise ReferenceImplError(f"{path}: not a readable safetensors file ({error})") from error
+
+
+def save_drafter(
+    path: Path,
+    model: MTPHead | Standalone,
+    *,
+    drafter_id: str,
+    target_id: str,
+    target_sha256: str,
+    dtype: torch.dtype = torch.float16,
+) -> None:
+    """Write a drafter with everything needed to rebuild it."""
+    family = "mtp_head" if isinstance(model, MTPHead) else "standalone"
+    tensors = {k: v.to(dtype) if v.is_floating_point() else v.to(torch.int32) for k, v in model.state_dict().items()}
+    metadata = {
+        "family": family,
+        "id": drafter_id,
+        "target_id": target_id,
+        "target_sha256": target_sha256,
+        "config": json.dumps(dataclasses.asdict(model.config)),
+    }
+    _write(path, tensors, metadata)
+
+
+def load_drafter(
+    path: Path, *, target_sha256: str | None = None, dtype: torch.dtype = torch.float32
+) -> tuple[MTPHead | Standalone, dict[str, str]]:
+    """Rebuild a drafter; refuses a checkpoint that was trained for another target.
+
+    Returns
+    -------
+    model, metadata
+    """
+    tensors, metadata = _read(path)
+    family = metadata.get("family", "")
+    if family not in _FAMILIES:
+        raise ReferenceImplError(f"{path}: family: given {family!r}, allowed {sorted(_FAMILIES)}")
+    if target_sha256 is not None and metadata.get("target_sha256") != target_sha256:
+        raise ReferenceImplError(
+            f"{path}: trained for the target with sha256 {metadata.get('target_sha256')}, given {target_sha256}"
+        )
+    config_type, model_type = _FAMILIES[family]
+    raw = {k: tuple(v) if isinstance(v, list) else v for k, v in json.loads(metadata["config"]).items()}
+    model = model_type(config_type(**raw), tensors["draft_ids"].long())
+    floats = {k: v.to(dtype) if v.is_floating_point() else v.long() for k, v in tensors.items()}
+    model.load_state_dict(floats)
+    model = model.to(dtype).eval().requires_grad_(False)
+    return model, metadata
+
+
+def save_training_state(
+    path: Path,
+    model: nn.Module,
+    optimisers: list[torch.optim.Optimizer],
+    generator: torch.Generator,
+    position: tuple[int, int, float],
+) -> None:
+    """Everything a run needs to go on: weights, optimiser moments, random state, position."""
+    tensors = {f"model.{k}": v for k, v in model.state_dict().items()}
+    tensors["generator"] = generator.get_state()
+    for o, optimiser in enumerate(optimisers):
+        for index, state in optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser.{o}.{index}.{k}": torch.as_tensor(v) for k, v in state.items()}
+    _write(path, tensors, {"position": json.dumps(position)})
+
+
+def load_training_state(
+    path: Path, model: nn.Module, optimisers: list[torch.optim.Optimizer], generator: torch.Generator
+) -> tuple[int, int, float]:
+    """Restore what :func:`save_training_state` wrote; returns anchors seen, batches done, seconds spent."""
+    tensors, metadata = _read(path)
+    model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
+    generator.set_state(tensors["generator"])
+    for o, optimiser in enumerate(optimisers):
+        states: dict[int, dict[str, Tensor]] = {}
+        for name, value in tensors.items():
+            if name.startswith(f"optimiser.{o}."):
+                _, _, index, key = name.split(".")
+                states.setdefault(int(index), {})[key] = value
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": states})
+    seen, batches, spent = json.loads(metadata["position"])
+    return int(seen), int(batches), float(spent)

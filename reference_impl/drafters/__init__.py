@@ -1,0 +1,1 @@
+"""Drafters, one file each: what proposes tokens for the frozen target to verify."""
