@@ -105,7 +105,10 @@ def _keys_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
     for part in loc:
         here = _step(here, part)
     found = _model_in(here)
-    return [name for name in found.model_fields if name != "id"] if found else []
+    if found is None:
+        return []
+    names = [name for name in found.model_fields if name != "id"]
+    return [*names, "base"] if not loc and "soc_id" in names else names
 
 
 def _step(annotation: Any, part: int | str) -> Any:

@@ -125,7 +125,7 @@ def _walk(part: object, key: str) -> Iterator[tuple[str, CitedValue[Any]]]:
 
 
 def unresolved_sources(profile: Profile) -> list[tuple[str, str]]:
-    """Return (dotted key, source key) of every source that neither references.bib nor the profile explains."""
+    """Return (dotted key, source key) of each source that neither references.bib nor the profile explains."""
     known = references().keys() | profile.references.keys()
     missing = [
         (key, name) for key, cited in cited_values(profile) for name in cited.sources if name not in known
@@ -221,7 +221,7 @@ def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, item in over.items():
         below = merged.get(key)
-        if isinstance(item, dict) and isinstance(below, dict) and "value" not in item:
+        if isinstance(item, dict) and isinstance(below, dict) and "value" not in (item | below):
             merged[key] = _merge(below, item)
         else:
             merged[key] = item

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Mapping
 from functools import cache
@@ -45,7 +46,7 @@ def rows(name: str) -> tuple[Mapping[str, str], ...]:
             f"measurements: no table {name!r}; allowed: {', '.join(CSV_FILES + COLLECTED_FILES)}."
         )
     text = (files("hw_profiles") / "measurements" / name).read_text(encoding="utf-8")
-    return tuple(MappingProxyType(row) for row in csv.DictReader(text.splitlines()))
+    return tuple(MappingProxyType(row) for row in csv.DictReader(io.StringIO(text)))
 
 
 @cache
@@ -59,7 +60,7 @@ def facts(name: str) -> tuple[Mapping[str, Any], ...]:
 
 @cache
 def decode_table() -> Mapping[str, Mapping[str, float]]:
-    """Return the numeric columns of decode.csv by row id; a column that the source does not state is absent."""
+    """Return the numeric columns of decode.csv by row id; a column that the source leaves out is absent."""
     columns = (
         "weight_bytes",
         "context",

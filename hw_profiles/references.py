@@ -49,7 +49,8 @@ def parse_bibtex(text: str, where: str = "references.bib") -> dict[str, Referenc
     begun = len(re.findall(r"^@\w+\s*\{", text, re.MULTILINE))
     if begun != len(found):
         raise ProfileError(
-            f"{where}: {begun} entries begin but {len(found)} could be read; close each with '}}' on a line of its own."
+            f"{where}: {begun} entries begin but {len(found)} could be read; "
+            "close each with '}' on a line of its own."
         )
     return found
 

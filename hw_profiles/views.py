@@ -30,7 +30,7 @@ FORMULA_TOLERANCE = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class ShownValue:
-    """One line of `show`: a dotted key and its cited value; `titles` holds the sources spelled out if asked for."""
+    """One line of `show`: a dotted key, its cited value, and in `titles` the sources spelled out if asked."""
 
     key: str
     value: Any
@@ -199,7 +199,7 @@ def check(name: str = "all") -> list[Problem]:
 
 
 def formula_names(profile: Profile) -> dict[str, Any]:
-    """Return what a formula of this profile may name: its own fields, `devices`, `measurements`, `row_cost`."""
+    """Return what a formula may name: the profile's own fields, `devices`, `measurements`, `row_cost`."""
     own = {key: getattr(profile, key) for key in type(profile).model_fields}
     devices = (
         {} if isinstance(profile, DeviceProfile) else {each: load_device(each) for each in list_devices()}
