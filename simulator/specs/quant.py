@@ -83,7 +83,8 @@ def mac_type(bits: float) -> str:
 
 
 def _named(name: str, bits: float, note: str) -> QuantScheme:
-    return QuantScheme(name=name, layers=bits, lm_head=bits, kind="assumed", source="arithmetic", note=note)
+    source = "draftscope_arithmetic"
+    return QuantScheme(name=name, layers=bits, lm_head=bits, kind="assumed", source=source, note=note)
 
 
 NAMED_SCHEMES: dict[str, QuantScheme] = {
