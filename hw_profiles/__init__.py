@@ -16,6 +16,7 @@ from hw_profiles.loader import (
 )
 from hw_profiles.references import references
 from hw_profiles.schema import DeviceProfile, Dram, Engine, Reference, RuntimeProfile, engine_for
+from hw_profiles.views import check, diff, load_any, show
 
 __all__ = [
     "KINDS",
@@ -27,14 +28,18 @@ __all__ = [
     "Reference",
     "RuntimeProfile",
     "UnknownProfileError",
+    "check",
     "cited_values",
+    "diff",
     "engine_for",
     "list_devices",
     "list_runtimes",
+    "load_any",
     "load_device",
     "load_device_file",
     "load_runtime",
     "load_runtime_file",
     "references",
     "runtimes_for",
+    "show",
 ]

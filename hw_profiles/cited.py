@@ -134,8 +134,17 @@ def _is_curve(points: tuple[tuple[float, float], ...]) -> bool:
     return bool(points) and tuple(points[0]) == (1.0, 1.0) and _ascending(tuple(p[0] for p in points))
 
 
+def _same_widths(cited: CitedValue[Any]) -> CitedValue[Any]:
+    widths = [point[0] for point in cited.value]
+    for end in (cited.low, cited.high):
+        if end is not None and [point[0] for point in end] != widths:
+            raise ValueError(f"has low or high at other widths than value; needed: {widths}")
+    return cited
+
+
 ascending = _rule(_ascending, "must be a list of numbers in strictly rising order")
 curve_shape = _rule(_is_curve, "must start with [1, 1] and rise strictly in width")
+same_widths = AfterValidator(_same_widths)
 
 NonNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
@@ -164,4 +173,4 @@ MacsPerSecond = Annotated[CitedValue[Positive], unit("MAC/s")]
 TokensPerSecond = Annotated[CitedValue[Positive], unit("token/s")]
 Celsius = Annotated[CitedValue[tuple[NonNegative, ...]], unit("degC"), ascending]
 CelsiusOne = Annotated[CitedValue[NonNegative], unit("degC")]
-Curve = Annotated[CitedValue[tuple[tuple[Positive, Positive], ...]], unit("1"), curve_shape]
+Curve = Annotated[CitedValue[tuple[tuple[Positive, Positive], ...]], unit("1"), curve_shape, same_widths]

@@ -24,12 +24,12 @@ P = TypeVar("P", DeviceProfile, RuntimeProfile)
 
 def list_devices() -> list[str]:
     """Return the ids of the packaged devices, sorted."""
-    return _stems("devices")
+    return list(_stems("devices"))
 
 
 def list_runtimes() -> list[str]:
     """Return the ids of the packaged runtimes, sorted."""
-    return _stems("runtimes")
+    return list(_stems("runtimes"))
 
 
 def load_device(device: str) -> DeviceProfile:
@@ -140,9 +140,9 @@ def unresolved_sources(profile: Profile) -> list[tuple[str, str]]:
 
 
 @cache
-def _stems(folder: str) -> list[str]:
+def _stems(folder: str) -> tuple[str, ...]:
     names = (item.name for item in (files("hw_profiles") / folder).iterdir())
-    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
 
 
 @cache

@@ -113,7 +113,7 @@ def test_measured_width_curves(name, costs):
 
 
 def test_one_acceptance_a_task_explains_both_engines_of_the_s26_ultra():
-    """Tokens a pass from the GPU rows give the CPU rows, code excepted: an outlier by the source's own ratios."""
+    """Tokens a pass from the GPU rows give the CPU rows; code is an outlier by the source's own ratios."""
     device = load_device("galaxy_s26_ultra")
     gpu = step_cost(load_runtime("litert_lm_gpu_adreno"), device)
     cpu = step_cost(load_runtime("litert_lm_cpu_oryon"), device)

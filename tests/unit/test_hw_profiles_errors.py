@@ -275,6 +275,11 @@ def test_runtime_curve_must_start_at_one(runtime_error):
     assert "verify_curve" in message
 
 
+def test_runtime_curve_range_needs_the_same_widths(runtime_error):
+    message = runtime_error("low = [[1, 1], [2, 1.24]", "low = [[1, 1], [1.9, 1.24]")
+    assert "verify_curve: has" in message
+
+
 def test_only_ideal_may_leave_the_engine_open(runtime_error):
     assert "only an ideal runtime may leave the engine open" in runtime_error(
         'engine = "cpu"', 'engine = "any"'
