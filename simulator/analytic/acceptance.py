@@ -54,8 +54,6 @@ def as_acceptance(
 
         model = IidAcceptance(acceptance_rate=given)
     elif hasattr(given, "metadata") and hasattr(given, "filtered"):
-        from simulator.acceptance.traced import TraceAcceptance
-
         model = _traced(given, target_id, drafter, transfer)
     elif hasattr(given, "mean_acceptance_length") and hasattr(given, "steps"):
         model = given

@@ -9,6 +9,7 @@ import numpy as np
 
 from simulator.lowering import Lowered
 from simulator.lowering.finish import Case, metrics_of_case
+from simulator.lowering.inputs import Input
 from simulator.lowering.workload import Workload
 from simulator.specs import Scenario
 
@@ -55,12 +56,9 @@ def intervals_of(
     drawn = {name: value for name, value in lowered.draw(rng, draws).items() if name not in axes}
     work = case.work
     if length_range is not None:
-        low, high = length_range
         middle = float(work.mean_acceptance_length)
-        position = rng.random(draws)
-        below, above = np.minimum(position, 0.5) * 2.0, np.maximum(position - 0.5, 0.0) * 2.0
-        low, high = min(low, middle), max(high, middle)
-        work = stretched(work, low + (middle - low) * below + (high - middle) * above)
+        length = Input(value=middle, low=min(length_range[0], middle), high=max(length_range[1], middle))
+        work = stretched(work, length.drawn(rng.random(draws)))
     if not drawn and work is case.work:
         return {}
     params = lowered.bind(scenario, **{**drawn, **axes})
