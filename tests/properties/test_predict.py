@@ -138,7 +138,7 @@ def test_doubling_every_rate_and_halving_every_floor_halves_every_time(case, sce
 
 @given(drafter=st.sampled_from(DRAFTERS), scenario=scenarios, alpha=rates, bandwidth=st.floats(5e9, 1e12))
 def test_without_floors_and_arithmetic_the_ledger_is_the_time(drafter, scenario, alpha, bandwidth):
-    """Bytes in the ledger = bytes charged by time: on a roofline with endless MACs, bytes / bandwidth = time."""
+    """Bytes in the ledger = bytes charged by time: with endless MACs, bytes / bandwidth = time."""
     result = prediction(
         {"drafter": drafter, "runtime": "ideal"},
         scenario,
