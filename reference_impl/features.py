@@ -104,6 +104,14 @@ class FeatureStore:
         """Anchors of one pass over the store."""
         return sum(int((n - p - 1).clamp(min=0).sum()) for n, p in zip(self._lengths, self._prompts, strict=True))
 
+    def sequences(self) -> Iterator[tuple[Tensor, int]]:
+        """Every sequence's token ids (prompt and response) and its prompt length."""
+        for path, lengths, prompt_lengths in zip(self.paths, self._lengths, self._prompts, strict=True):
+            with safe_open(path, framework="pt") as shard:
+                tokens = shard.get_tensor("tokens").long()
+            for part, prompt_length in zip(tokens.split(lengths.tolist()), prompt_lengths.tolist(), strict=True):
+                yield part, prompt_length
+
     def batches(self, *, anchors: int, generator: torch.Generator) -> Iterator[FeatureBatch]:
         """One shuffled pass of micro-batches with about ``anchors`` anchors each (padding included)."""
         plan: list[tuple[int, list[int]]] = []

@@ -48,7 +48,7 @@ class TrainConfig:
     positions: int
     anchors_per_batch: int = 1024
     unroll: int = 8
-    depth_keep: float = 0.75
+    depth_keep: float = 0.65
     depth_weight: float = 0.9
     hard_weight: float = 0.5
     learning_rate: float = 1e-3
@@ -155,7 +155,7 @@ def make_optimisers(model: nn.Module, config: TrainConfig) -> list[torch.optim.O
     inner = [p for n, p in model.named_parameters() if p.ndim == 2 and n not in tables]
     rest = [p for n, p in model.named_parameters() if p.ndim != 2 or n in tables]
     return [
-        torch.optim.Muon(inner, lr=config.muon_learning_rate, weight_decay=0.01),
+        torch.optim.Muon(inner, lr=config.muon_learning_rate, weight_decay=0.01, ns_steps=4),
         torch.optim.AdamW(rest, lr=config.learning_rate, betas=(0.9, 0.95), weight_decay=0.0),
     ]
 

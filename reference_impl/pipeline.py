@@ -1,0 +1,138 @@
+"""From the frozen target to trained drafters: which prompts, how many, which dimensions, in which order.
+
+``collect_features`` lets the target answer training prompts and keeps what it computed; ``build_drafter`` sets up
+a drafter of a known design on a draft vocabulary counted from those answers. It does not know how a step of
+training works (``train.py``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from .drafters.mtp_head import MTPHead, MTPHeadConfig
+from .drafters.standalone import Standalone, StandaloneConfig
+from .errors import ReferenceImplError
+from .features import FeatureStore, write_shard
+from .generate import generate_batch
+from .gguf_target import Target
+from .tasks import TASKS, prompts
+
+#: Target layers whose keys and values are kept with the features (heads read some of them).
+KV_LAYERS = (12, 18, 24, 28, 29)
+
+#: Prompts of one round of generation; a round is about 75,000 response tokens.
+ROUND_PROMPTS = {
+    "notification_summary": 384,
+    "proofread": 576,
+    "smart_reply": 384,
+    "passage_summary": 192,
+    "code": 128,
+    "chat": 96,
+}
+
+DRAFT_VOCAB_SIZE = 8192
+
+
+def collect_features(
+    target: Target,
+    folder: Path,
+    *,
+    rounds: range,
+    batch: int = 192,
+    report: Callable[[str], None] | None = None,
+) -> None:
+    """Generate responses to training prompts, one feature shard a batch; existing shards are kept.
+
+    Parameters
+    ----------
+    target : Target
+        In bfloat16 for speed; the responses are its greedy answers.
+    folder : Path
+    rounds : range
+        Round ``r`` uses prompt seed ``r``; disjoint ranges can run as separate processes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for index in rounds:
+        for task, count in ROUND_PROMPTS.items():
+            chosen = prompts(task, "train", count, index)
+            for part, first in enumerate(range(0, count, batch)):
+                path = folder / f"{index:03d}_{task}_{part}.safetensors"
+                if path.exists():
+                    continue
+                began = time.monotonic()
+                encoded = [target.encode_chat(p.messages) for p in chosen[first : first + batch]]
+                made = generate_batch(
+                    target.backbone, encoded, max_new_tokens=TASKS[task].max_new_tokens, kv_layers=KV_LAYERS
+                )
+                write_shard(path, made, KV_LAYERS, task=task)
+                if report:
+                    tokens = sum(len(g.tokens) - g.prompt_length for g in made)
+                    report(f"{path.name}: {tokens} tokens, {tokens / (time.monotonic() - began):.0f} a second")
+
+
+def draft_vocabulary(store: FeatureStore, vocab_size: int, size: int = DRAFT_VOCAB_SIZE) -> Tensor:
+    """The tokens most frequent in the target's training responses, then in their prompts; ascending ids."""
+    counts = torch.zeros(vocab_size, dtype=torch.float64)
+    for tokens, prompt_length in store.sequences():
+        counts += torch.bincount(tokens[prompt_length:], minlength=vocab_size)
+        counts += 1e-3 * torch.bincount(tokens[:prompt_length], minlength=vocab_size)
+    counts -= 1e-9 * torch.arange(vocab_size)  # ties go to the lower id
+    return counts.topk(size).indices.sort().values
+
+
+def build_drafter(drafter_id: str, target: Target, draft_ids: Tensor, *, seed: int = 0) -> MTPHead | Standalone:
+    """An untrained drafter of one of the known designs, started from the target's embedding geometry."""
+    torch.manual_seed(seed)
+    config = target.backbone.config
+    embedding = target.backbone.weights.embedding
+    model: MTPHead | Standalone
+    if drafter_id == "mtp_head":
+        head = MTPHeadConfig(
+            target_hidden_size=config.hidden_size,
+            width=384,
+            kv_layers=(12, 18, 24, 29),
+            num_attention_heads=config.num_attention_heads,
+            num_key_value_heads=config.num_key_value_heads,
+            head_dim=config.head_dim,
+            intermediate_size=1024,
+            draft_vocab_size=len(draft_ids),
+            rope_theta=config.rope_theta,
+        )
+        model = MTPHead(head, draft_ids)
+    elif drafter_id in STANDALONE_DIMS:
+        model = Standalone(
+            StandaloneConfig(vocab_size=config.vocab_size, draft_vocab_size=len(draft_ids), **STANDALONE_DIMS[drafter_id]),
+            draft_ids,
+        )
+    else:
+        allowed = ["mtp_head", *STANDALONE_DIMS]
+        raise ReferenceImplError(f"drafter: given {drafter_id!r}, allowed {allowed}")
+    model.initialise_from(embedding)
+    return model
+
+
+#: ``standalone_total`` has the head's total parameters, nearly all of them in its table; ``standalone_body`` has
+#: the head's parameters outside tables and LM heads, and a table of its own on top.
+STANDALONE_DIMS: dict[str, dict[str, int]] = {
+    "standalone_total": {
+        "width": 144,
+        "num_hidden_layers": 8,
+        "num_attention_heads": 3,
+        "num_key_value_heads": 1,
+        "head_dim": 48,
+        "intermediate_size": 768,
+    },
+    "standalone_body": {
+        "width": 256,
+        "num_hidden_layers": 10,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 64,
+        "intermediate_size": 672,
+    },
+}
