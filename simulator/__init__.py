@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simulator.analytic import predict
-    from simulator.engine import simulate
+    from simulator.analytic.prediction import predict
+    from simulator.engine.simulate import simulate
     from simulator.results import Result
     from simulator.studies.compare import compare
 

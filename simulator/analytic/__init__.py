@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from simulator.analytic.designs import predict_designs
-from simulator.analytic.predict import predict
+from simulator.analytic.prediction import predict
 
 __all__ = ["predict", "predict_designs"]
