@@ -127,6 +127,11 @@ def survival_of(model: Acceptance | None, draft_length: Quantity) -> list[Quanti
     longest = int(lengths.max(initial=0.0))
     if model is None or longest == 0:
         return []
+    if model.steps(longest) is not None:
+        raise DraftscopeError(
+            f"draft_length: an array given with the trace {model.id}, whose steps differ at every length; "
+            "allowed: one draft length at a time."
+        )
     survival = model.per_position_acceptance_rate(longest)
     columns = [survival[..., k] for k in range(longest)]
     if lengths.ndim == 0 and survival.ndim == 1:

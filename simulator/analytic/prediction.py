@@ -162,10 +162,11 @@ def _check_tokens(asked: Scenario, *, given: bool) -> None:
 
 
 def _expected(params: CostParams, survival: list[Quantity]) -> Case:
-    """Exact expectation for one design, the closed form for arrays of them."""
+    """Exact expectation for one design, the closed form for arrays of them and for fractional tokens."""
     numbers = (
         params.prompt_tokens, params.output_tokens, params.draft_length, params.fixed_context, *survival,
     )  # fmt: skip
     single = all(number is None or np.ndim(number) == 0 for number in numbers)
+    single = single and float(params.output_tokens).is_integer()
     work = expected_workload(params, survival) if single else closed_form_workload(params, survival)
     return Case(params=params, work=work, prompt_tokens=params.prompt_tokens)

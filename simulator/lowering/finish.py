@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.acceptance.replay import StepTable
+from simulator.errors import DraftscopeError
 from simulator.lowering.affine import Quantity
 from simulator.lowering.lowered import Lowered
 from simulator.lowering.outcome import (
@@ -67,6 +68,8 @@ def case_of_steps(params: CostParams, table: StepTable, *, prompt_tokens: Quanti
     prompt_tokens : float, optional
         One prompt for all requests; each request's own where omitted.
     """
+    if not len(table):
+        raise DraftscopeError("steps: none given; allowed: at least one step.")
     _, first, which = np.unique(table.request, return_index=True, return_inverse=True)
     prompts = np.asarray(table.context)[first].astype(float)
     if prompt_tokens is not None:

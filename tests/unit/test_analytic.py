@@ -15,6 +15,7 @@ from simulator.acceptance.iid import IidAcceptance
 from simulator.analytic import predict, predict_designs
 from simulator.errors import DraftscopeError, UnknownNameError
 from simulator.lowering import lower
+from simulator.lowering.finish import case_of_steps
 from simulator.lowering.workload import (
     closed_form_workload,
     expected_workload,
@@ -308,6 +309,28 @@ def test_trace_of_another_target_is_refused_unless_transferred():
     assert carried.confidence_by_group["acceptance"] == "assumed"
     own = predict(**ASSISTANT, acceptance=acceptance, draft_length=2, intervals=False)
     assert own.confidence_by_group["acceptance"] == "measured"
+
+
+def test_traces_take_one_draft_length_at_a_time_and_have_steps():
+    trace = toy_trace()
+    acceptance = TraceAcceptance(trace=trace, max_overlap=None)
+    with pytest.raises(DraftscopeError, match="one draft length at a time"):
+        predict(**ASSISTANT, acceptance=acceptance, draft_length=np.array([1, 2]), **TOKENS)
+    empty = replay(trace, 2).of_requests(np.array([], dtype=int))
+    params = lower(**ASSISTANT).bind(Scenario(**TOKENS, draft_length=2))
+    with pytest.raises(DraftscopeError, match="at least one step"):
+        case_of_steps(params, empty)
+
+
+def test_fractional_tokens_use_the_closed_form():
+    whole, half, more = (
+        predict(
+            **ASSISTANT, acceptance=0.6, prompt_tokens=900, output_tokens=n, draft_length=3, intervals=False
+        )
+        for n in (200, 200.5, 201)
+    )
+    assert whole["request_time_s"] < half["request_time_s"] < more["request_time_s"]
+    assert half.inputs["output_tokens"] == 200.5
 
 
 def test_catch_up_follows_a_full_accept_within_a_request_only():
