@@ -1,0 +1,265 @@
+"""One target at one place: its drafters, each at its best draft length; others choose what is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from simulator.acceptance.base import Acceptance
+from simulator.analytic import predict
+from simulator.drafters import build_drafter, list_drafters
+from simulator.drafters.base import DrafterModel
+from simulator.errors import UnknownNameError
+from simulator.results import Result
+from simulator.specs import TargetSpec, load_target
+from simulator.studies.evidence import (
+    Evidence,
+    NoResponsesError,
+    TraceLike,
+    published_evidence,
+    published_tasks,
+    shipped_trace,
+    trace_evidence,
+    traces_of_kind,
+)
+from simulator.studies.replays import loaded, replayed
+from simulator.studies.rows import ALL_TASKS, Row, row_of
+from simulator.studies.selection import PUBLISHED
+
+PROMPT_TOKENS, OUTPUT_TOKENS = 1024, 256
+"""Request where the acceptance has none of its own: that of the public phone benchmarks."""
+COST_ONLY_DRAFT_LENGTH = 3
+COST_ONLY = "no published acceptance: cost only"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is compared, everywhere alike; see `compare`."""
+
+    draft_lengths: tuple[int, ...]
+    tasks: tuple[str, ...] | None
+    traces: tuple[TraceLike, ...]
+    transfer: bool
+    max_overlap: float | None
+    min_prob: float | None
+    prompt_tokens: float | None
+    output_tokens: float | None
+    axes: dict[str, Any] | None
+    intervals: bool
+    every_length: bool
+    every_task: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where and how: the arguments of a prediction that do not change from drafter to drafter."""
+
+    device: str
+    runtime: str | None
+    engine: str | None
+    batch: int
+    target: str | TargetSpec
+    target_id: str
+    block: str
+
+
+@dataclass
+class Found:
+    """Rows and notes as they come."""
+
+    rows: list[Row] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
+    untraced: dict[str, dict[str, None]] = field(default_factory=dict)
+
+    def note(self, text: str) -> None:
+        """Remember a note once."""
+        if text:
+            self.notes[text] = None
+
+
+def rows_of_target(found: Found, place: Place, drafters: Sequence[DrafterModel], question: Question) -> None:
+    """All rows of one target at one place, plain decoding first."""
+    evidence = {drafter.id: _evidence(found, place, drafter, question) for drafter in drafters}
+    found.rows.append(_plain_row(place, drafters, evidence, question))
+    for drafter in drafters:
+        known = evidence[drafter.id]
+        for each in known:
+            found.note(each.note)
+            _rows_of(found, place, drafter, each, question)
+        if not known:
+            found.rows.append(_cost_row(place, drafter, question))
+
+
+def _evidence(found: Found, place: Place, drafter: DrafterModel, question: Question) -> tuple[Evidence, ...]:
+    """What is known: the caller's traces, else shipped ones, else (in the published block) published sets."""
+    traces = _traces(place.target_id, drafter, question)
+    if place.block == PUBLISHED and not traces:
+        return published_evidence(
+            target_id=place.target_id, drafter=drafter, tasks=question.tasks, transfer=question.transfer
+        )
+    known = []
+    for trace in traces:
+        try:
+            known.append(trace_evidence(
+                trace, target_id=place.target_id, drafter=drafter, tasks=question.tasks,
+                max_overlap=question.max_overlap, min_prob=question.min_prob, transfer=question.transfer,
+            ))  # fmt: skip
+        except NoResponsesError as error:
+            found.note(str(error))
+    if not traces:
+        found.untraced.setdefault(place.target_id, {})[drafter.trace_id] = None
+    return tuple(known)
+
+
+def _traces(target_id: str, drafter: DrafterModel, question: Question) -> list[TraceLike]:
+    given = traces_of_kind(question.traces, target_id=target_id, drafter=drafter, transfer=question.transfer)
+    own = shipped_trace(target_id, drafter)
+    return given or ([] if own is None else [own])
+
+
+def check_tasks(question: Question, drafters: dict[str, tuple[DrafterModel, ...]]) -> None:
+    """Refuse a task that neither a trace nor a published set knows."""
+    if question.tasks is None:
+        return
+    known = published_tasks()
+    for target_id, models in drafters.items():
+        for model in models:
+            for trace in _traces(target_id, model, question):
+                known |= set(loaded(trace).tasks)
+    for task in question.tasks:
+        if task not in known:
+            raise UnknownNameError("tasks", task, known)
+
+
+def _rows_of(
+    found: Found, place: Place, drafter: DrafterModel, evidence: Evidence, question: Question
+) -> None:
+    """Rows of one drafter with one evidence: at its best draft length, or at every one."""
+    largest = evidence.max_draft_length
+    lengths = [k for k in question.draft_lengths if largest is None or k <= largest]
+    if not lengths:
+        found.note(
+            f"{drafter.id} on {place.target_id}: {evidence.label} answers up to draft length {largest} only."
+        )
+        return
+    if not question.every_length and len(lengths) > 1:
+        lengths = [_best(place, drafter, evidence, lengths, question)]
+    for length in lengths:
+        by_task = [
+            _row(place, drafter, evidence, length, question, task=task) for task, _, _ in evidence.members
+        ]
+        whole = _row(place, drafter, evidence, length, question, parts=by_task)
+        found.rows.append(whole.spread_over(by_task))
+        if question.every_task and len(by_task) > 1:
+            found.rows.extend(by_task)
+
+
+def _best(
+    place: Place, drafter: DrafterModel, evidence: Evidence, lengths: list[int], question: Question
+) -> int:
+    """Draft length with the highest speed over all tasks."""
+    if evidence.pooled is not None:
+        speeds = [
+            _predict(place, drafter, evidence.pooled, length, question, quick=True)["decode_tokens_per_s"]
+            for length in lengths
+        ]
+    else:
+        array = np.array(lengths)
+        each = [
+            _predict(place, drafter, model, array, question, quick=True) for _, model, _ in evidence.members
+        ]
+        speeds = list(1.0 / np.atleast_1d(sum(1.0 / result["decode_tokens_per_s"] for result in each)))
+    return lengths[int(np.argmax(speeds))]
+
+
+def _row(
+    place: Place,
+    drafter: DrafterModel,
+    evidence: Evidence,
+    length: int,
+    question: Question,
+    *,
+    task: str | None = None,
+    parts: Sequence[Row] = (),
+) -> Row:
+    """One task, or all: pooled where they are of one trace, else the mean of the parts."""
+    pooled = evidence.pooled
+    requests = None if pooled is None else pooled.trace.n_requests
+    if task is not None:
+        model, asked = next((model, asked) for name, model, asked in evidence.members if name == task)
+        quick = pooled is not None and not question.every_task
+        results = [_predict(place, drafter, model, length, question, task=asked, quick=quick)]
+        if pooled is not None:
+            requests = len(pooled.requests_of(task))
+    elif pooled is not None:
+        results = [_predict(place, drafter, pooled, length, question)]
+    else:
+        results = [result for part in parts for result in part.results]
+    names = [name for name, _, _ in evidence.members]
+    one = names[0] if len(names) == 1 else ALL_TASKS
+    row = row_of(
+        results, block=place.block, label=drafter.label, family=drafter.family, task=task or one,
+        requests=requests, note=evidence.note,
+    )  # fmt: skip
+    if task is None:
+        return replace(row, tasks=len(names), acceptance=evidence.label if len(names) > 1 else row.acceptance)
+    return row
+
+
+def _plain_row(
+    place: Place,
+    drafters: Sequence[DrafterModel],
+    evidence: dict[str, tuple[Evidence, ...]],
+    question: Question,
+) -> Row:
+    """Plain decoding: of the recorded responses where there are any, else of the request asked for."""
+    spec = load_target(place.target) if isinstance(place.target, str) else place.target
+    none = build_drafter("none", spec)
+    traced = [each.pooled for known in evidence.values() for each in known if each.pooled is not None]
+    text, requests = None, None
+    if traced:
+        text = replayed(traced[0].trace, any_drafter=True, max_overlap=None, target_id=place.target_id,
+                        transfer=question.transfer)  # fmt: skip
+        requests = text.trace.n_requests
+    result = _predict(place, none, text, 0, question)
+    return row_of([result], block=place.block, label=none.label, family=none.family, task=ALL_TASKS,
+                  requests=requests)  # fmt: skip
+
+
+def _cost_row(place: Place, drafter: DrafterModel, question: Question) -> Row:
+    """A design without acceptance: RAM, time to first token, step cost and break-even, nothing else."""
+    wanted = COST_ONLY_DRAFT_LENGTH
+    length = min(question.draft_lengths, key=lambda k: (abs(k - wanted), k))
+    result = _predict(place, drafter, 0.0, length, question, quick=True)
+    row = row_of([result], block=place.block, label=drafter.label, family=drafter.family, task=ALL_TASKS)
+    return replace(
+        row.without_acceptance(COST_ONLY if place.block == PUBLISHED else "no acceptance trace: cost only"),
+        confidence=result.confidence_by_group["time"],
+    )
+
+
+def _predict(
+    place: Place,
+    drafter: DrafterModel,
+    acceptance: Acceptance | float | None,
+    length: Any,
+    question: Question,
+    *,
+    task: str | None = None,
+    quick: bool = False,
+) -> Result:
+    """One prediction; ``quick`` without intervals."""
+    has_requests = acceptance is not None and hasattr(acceptance, "trace")
+    prompt, output = question.prompt_tokens, question.output_tokens
+    if not has_requests:
+        prompt = PROMPT_TOKENS if prompt is None else prompt
+        output = OUTPUT_TOKENS if output is None else output
+    return predict(
+        device=place.device, runtime=place.runtime, engine=place.engine, batch=place.batch,
+        target=place.target, drafter=drafter.id if drafter.id in list_drafters() else drafter,
+        acceptance=acceptance, draft_length=length, task=task, prompt_tokens=prompt, output_tokens=output,
+        axes=question.axes, transfer=question.transfer, intervals=question.intervals and not quick,
+    )  # fmt: skip
