@@ -16,6 +16,7 @@ from .drafters.mtp_head import MTPHead, MTPHeadConfig
 from .drafters.standalone import Standalone, StandaloneConfig
 from .errors import ReferenceImplError
 
+_TABLE = "embedding.weight"
 _FAMILIES = {"mtp_head": (MTPHeadConfig, MTPHead), "standalone": (StandaloneConfig, Standalone)}
 
 
@@ -46,9 +47,20 @@ def save_drafter(
     target_sha256: str,
     dtype: torch.dtype = torch.float16,
 ) -> None:
-    """Write a drafter with everything needed to rebuild it."""
+    """Write a drafter with everything needed to rebuild it.
+
+    Floating-point tensors are stored in ``dtype``, but for a standalone's large embedding table: 8-bit integers with
+    one scale a row. What is measured is always the drafter as loaded from its file.
+    """
     family = "mtp_head" if isinstance(model, MTPHead) else "standalone"
-    tensors = {k: v.to(dtype) if v.is_floating_point() else v.to(torch.int32) for k, v in model.state_dict().items()}
+    state = dict(model.state_dict())
+    tensors: dict[str, Tensor] = {}
+    if family == "standalone":
+        table = state.pop(_TABLE).float()
+        scale = (table.abs().amax(dim=-1, keepdim=True) / 127).clamp(min=1e-12).half()
+        tensors[f"{_TABLE}.scale"] = scale
+        tensors[f"{_TABLE}.int8"] = (table / scale.float()).round().clamp(-127, 127).to(torch.int8)
+    tensors |= {k: v.to(dtype) if v.is_floating_point() else v.to(torch.int32) for k, v in state.items()}
     metadata = {
         "family": family,
         "id": drafter_id,
@@ -76,6 +88,8 @@ def load_drafter(
         raise ReferenceImplError(
             f"{path}: trained for the target with sha256 {metadata.get('target_sha256')}, given {target_sha256}"
         )
+    if f"{_TABLE}.int8" in tensors:
+        tensors[_TABLE] = tensors.pop(f"{_TABLE}.int8").float() * tensors.pop(f"{_TABLE}.scale").float()
     config_type, model_type = _FAMILIES[family]
     raw = {k: tuple(v) if isinstance(v, list) else v for k, v in json.loads(metadata["config"]).items()}
     model = model_type(config_type(**raw), tensors["draft_ids"].long())
