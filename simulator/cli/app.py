@@ -14,6 +14,49 @@ from simulator.results.version import version
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
+COMMANDS = {
+    "app": (
+        (
+            "simulator.cli.compare:compare",
+            "compare",
+            "Compare drafters side by side on devices, each at its best draft length.",
+        ),
+        (
+            "simulator.cli.predict:predict",
+            "predict",
+            "Predict speed, energy and memory of one design, or of a table of them.",
+        ),
+        (
+            "simulator.cli.simulate:simulate",
+            "simulate",
+            "Run designs through the event engine, step by step.",
+        ),
+        ("simulator.cli.claims:claims", "claims", "Published claims beside what is reproduced here."),
+        ("simulator.cli.train:train", "train", "Train a drafter on the frozen reference target."),
+        ("simulator.cli.report:report", "report", "Write one self-contained HTML report."),
+    ),
+    "trace": (
+        (
+            "simulator.cli.collect:collect",
+            "collect",
+            "Record acceptance traces of drafters on the reference target.",
+        ),
+        (
+            "simulator.cli.trace:summary",
+            "summary",
+            "Acceptance per task and drafter, over the replayed steps.",
+        ),
+        ("simulator.cli.trace:diff", "diff", "Compare two heads: the gate for shipping a head update."),
+    ),
+    "profiles": (
+        ("simulator.cli.profiles:list_", "list", "List devices and runtimes."),
+        ("simulator.cli.profiles:show", "show", "Show every number of a device or runtime."),
+        ("simulator.cli.profiles:diff", "diff", "Show what differs between two devices or runtimes."),
+        ("simulator.cli.profiles:check", "check", "Check profiles: schema, sources, formulas."),
+    ),
+}
+"""Group -> where each command is, its name, and a line about it."""
+
 INSTALL = {
     "torch": "reference", "transformers": "reference", "safetensors": "reference", "tokenizers": "reference",
     "gguf": "reference", "jinja2": "reference", "accelerate": "reference", "dash": "explorer",
@@ -22,8 +65,14 @@ INSTALL = {
 """Module -> extra that installs it."""
 
 
-def build_app() -> App:
-    """The application; a command's module is imported when the command runs."""
+def build_app(given: Sequence[str] = ()) -> App:
+    """The application; a command's module is imported when the command runs.
+
+    Parameters
+    ----------
+    given : sequence of str
+        Arguments: a command among them shows its whole help, the others one line.
+    """
     app = App(
         name="draftscope",
         help="What drafter should a phone run, and what will it cost?",
@@ -32,21 +81,14 @@ def build_app() -> App:
     )
     trace = App(name="trace", help="Record, summarise and compare acceptance traces.")
     profiles = App(name="profiles", help="Devices and runtimes, every number with its source.")
-    app.command("simulator.cli.compare:compare", name="compare")
-    app.command("simulator.cli.predict:predict", name="predict")
-    app.command("simulator.cli.simulate:simulate", name="simulate")
-    app.command("simulator.cli.claims:claims", name="claims")
-    trace.command("simulator.cli.trace:collect", name="collect")
-    trace.command("simulator.cli.trace:summary", name="summary")
-    trace.command("simulator.cli.trace:diff", name="diff")
+    for path, name, text in COMMANDS["app"]:
+        app.command(path, name=name, help=None if name in given else text)
+    for path, name, text in COMMANDS["trace"]:
+        trace.command(path, name=name, help=None if name in given else text)
+    for path, name, text in COMMANDS["profiles"]:
+        profiles.command(path, name=name, help=None if name in given else text)
     app.command(trace)
-    app.command("simulator.cli.train:train", name="train")
-    profiles.command("simulator.cli.profiles:list_", name="list")
-    profiles.command("simulator.cli.profiles:show", name="show")
-    profiles.command("simulator.cli.profiles:diff", name="diff")
-    profiles.command("simulator.cli.profiles:check", name="check")
     app.command(profiles)
-    app.command("simulator.cli.report:report", name="report")
     return app
 
 
@@ -65,7 +107,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = build_app()(given, exit_on_error=False, print_error=False)
+        code = build_app(given)(given, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except CycloptsError as error:
         return _complain(_in_one_line(str(error)) + " See draftscope --help.")

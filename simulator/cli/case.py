@@ -1,0 +1,231 @@
+"""The options that say what is predicted or simulated, and the cases they stand for; it computes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from simulator.cli.parsing import assignments, names, number, share, whole_numbers
+from simulator.errors import DraftscopeError
+
+if TYPE_CHECKING:
+    from simulator.acceptance.base import Acceptance
+    from simulator.drafters.base import DrafterModel
+    from simulator.specs import TargetSpec
+
+BEST = "best"
+HOW = "--acceptance-trace FILE, --acceptance NAME, --acceptance-rate A or --acceptance-length T"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is predicted; lists give every combination."""
+
+    device: str = ""
+    """Devices, comma-separated."""
+    target: str = ""
+    """Targets, comma-separated: names, config.json, GGUF or safetensors."""
+    drafter: str = "none"
+    """Drafters, comma-separated: names, trace names, .toml files; NAME@bf16 picks a precision."""
+    runtime: str | None = None
+    """Runtimes, comma-separated; each device's default where omitted."""
+    engine: str | None = None
+    """cpu, gpu or tpu, for runtimes that work on any."""
+    draft_runtime: str | None = None
+    """Runtime of the drafter, where it differs."""
+    draft_engine: str | None = None
+    """Engine of the drafter, where it differs."""
+    draft_length: str = BEST
+    """Drafts per step: 4, 1-8, 1,2,4, or "best" of 1-8."""
+    acceptance_trace: str | None = None
+    """Acceptance from a trace file (.parquet), replayed exactly."""
+    acceptance: str | None = None
+    """Acceptance published under this name."""
+    acceptance_rate: str | None = None
+    """Acceptance of each draft given that those before it were accepted, 0..1."""
+    acceptance_length: str | None = None
+    """Mean acceptance length, bonus token included; T@K says for which draft length it holds."""
+    transfer: Annotated[bool, Parameter(negative="")] = False
+    """Allow acceptance of another target or drafter; the result is labelled assumed."""
+    tasks: Annotated[str, Parameter(name=["--tasks", "--task"])] = "all"
+    """Task classes of a trace, one result each; "all" pools them."""
+    max_overlap: str = "0.2"
+    """Leave out responses that share more of their 8-grams with training text; "none" keeps all."""
+    min_prob: str | None = None
+    """Confidence stop: drafts below this top-1 probability are not proposed."""
+    prompt_tokens: str | None = None
+    """Prompt; needed unless a trace has its own."""
+    output_tokens: str | None = None
+    """Response; needed unless a trace has its own."""
+    batch: str = "1"
+    """Streams decoded together: 1, or 1,8,64."""
+    context: str | None = None
+    """Cost every step at this many cached tokens instead of a growing context."""
+    set_: Annotated[list[str] | None, Parameter(name="--set", negative="")] = None
+    """Override a cited input, name=number in SI units; repeatable."""
+
+    def expand(self) -> Iterator[Question]:
+        """Every combination of the lists, in the order of the options."""
+        from simulator.specs import load_target
+        from simulator.studies.selection import by_name, drafter_for
+
+        lists = {"--device": names(self.device), "--target": names(self.target),
+                 "--drafter": names(self.drafter), "--tasks": names(self.tasks)}  # fmt: skip
+        for option, values in lists.items():
+            if not values:
+                raise DraftscopeError(f"{option}: nothing given; needed: one or more names, comma-separated.")
+        batches = whole_numbers(self.batch, where="--batch", minimum=1)
+        axes = assignments(self.set_) or {}
+        if self.context is not None:
+            axes["context"] = number(self.context, where="--context")
+        common = {
+            "engine": self.engine,
+            "draft_runtime": self.draft_runtime,
+            "draft_engine": self.draft_engine,
+            "prompt_tokens": number(self.prompt_tokens, where="--prompt-tokens", minimum=1.0),
+            "output_tokens": number(self.output_tokens, where="--output-tokens", minimum=2.0),
+            "axes": axes or None,
+            "transfer": self.transfer,
+        }
+        runtimes: list[str | None] = [*names(self.runtime)] or [None]
+        for device, runtime, name, wanted in product(
+            lists["--device"], runtimes, lists["--target"], lists["--drafter"]
+        ):
+            target = load_target(name)
+            drafter = drafter_for(wanted, target)
+            for length in self._lengths(drafter):
+                for task, batch in product(lists["--tasks"], batches):
+                    yield Question(
+                        case=self, length=length, target=target, drafter=drafter,
+                        arguments={**common, "device": device, "runtime": runtime, "target": by_name(target),
+                                   "batch": batch, "task": None if task == "all" else task},
+                    )  # fmt: skip
+
+    def _lengths(self, drafter: str) -> list[int | None]:
+        """Draft lengths; None stands for the best one."""
+        if drafter == "none":
+            if self.draft_length not in (BEST, "0"):
+                raise DraftscopeError(
+                    f"--draft-length: {self.draft_length!r} given for drafter 'none'; allowed: 0."
+                )
+            return [0]
+        if self.draft_length == BEST:
+            return [None]
+        return list(whole_numbers(self.draft_length, where="--draft-length"))
+
+    def acceptance_of(
+        self, target: TargetSpec, drafter: DrafterModel, length: int | None
+    ) -> Acceptance | None:
+        """The one acceptance that was given.
+
+        Raises
+        ------
+        DraftscopeError
+            If none or several were given, or one of another target or drafter without ``--transfer``.
+        """
+        given = {"--acceptance-trace": self.acceptance_trace, "--acceptance": self.acceptance,
+                 "--acceptance-rate": self.acceptance_rate,
+                 "--acceptance-length": self.acceptance_length}  # fmt: skip
+        used = [name for name, value in given.items() if value is not None]
+        if len(used) > 1:
+            raise DraftscopeError(f"acceptance: {' and '.join(used)} given; allowed: exactly one of {HOW}.")
+        if self.acceptance_trace is not None:
+            return self._traced(self.acceptance_trace, target, drafter)
+        if drafter.family == "none" or length == 0:
+            return None
+        if not used:
+            raise DraftscopeError(
+                f"acceptance: nothing given for drafter {drafter.id!r}, and it is never defaulted; give one "
+                f"of {HOW}."
+            )
+        if self.acceptance is not None:
+            return self._published(self.acceptance, target, drafter)
+        from simulator.acceptance.iid import IidAcceptance, LengthAcceptance
+
+        if self.acceptance_rate is not None:
+            rate = number(self.acceptance_rate, where="--acceptance-rate", maximum=1.0)
+            return IidAcceptance(acceptance_rate=rate if rate is not None else 0.0)
+        text, sign, at = (self.acceptance_length or "").partition("@")
+        if sign:
+            (length,) = whole_numbers(at, where="--acceptance-length (the K of T@K)", minimum=1)[:1]
+        if length is None or (not sign and self.draft_length != str(length)):
+            raise DraftscopeError(
+                f"--acceptance-length: {text!r} given with draft lengths {self.draft_length!r}; say for "
+                f"which one it holds, for example {text}@3."
+            )
+        value = number(text, where="--acceptance-length", minimum=1.0)
+        return LengthAcceptance(length=value or 1.0, at_draft_length=length)
+
+    def _traced(self, file: str, target: TargetSpec, drafter: DrafterModel) -> Acceptance:
+        from simulator.studies.replays import loaded, replayed
+
+        own = loaded(Path(file)).metadata.drafter_id
+        plain = drafter.family == "none"
+        return replayed(
+            Path(file), target_id=target.id, any_drafter=plain,
+            drafter_id=own if plain or own in (drafter.id, drafter.trace_id) else drafter.id,
+            transfer=self.transfer, max_overlap=share(self.max_overlap, where="--max-overlap"),
+            min_prob=number(self.min_prob, where="--min-prob", maximum=1.0),
+        )  # fmt: skip
+
+    def _published(self, name: str, target: TargetSpec, drafter: DrafterModel) -> Acceptance:
+        from simulator.acceptance.published import load_published
+
+        return load_published(
+            name, target_id=target.id, drafter_id=drafter.id, drafter_family=drafter.family,
+            transfer=self.transfer,
+        )  # fmt: skip
+
+
+NOTHING = Case()
+"""No option given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One combination: the arguments of `predict` and `simulate`, acceptance still to be looked up.
+
+    Attributes
+    ----------
+    case : Case
+        Options.
+    length : int or None
+        Draft length; None for the best one.
+    target : TargetSpec
+        Target.
+    drafter : str
+        Drafter instance or file.
+    arguments : dict
+        Everything else.
+    """
+
+    case: Case
+    length: int | None
+    target: TargetSpec
+    drafter: str
+    arguments: dict[str, Any]
+
+    def settled(self) -> dict[str, Any]:
+        """Keyword arguments with acceptance and draft length; the best length is searched where asked for."""
+        from simulator.drafters import build_drafter
+
+        drafter = build_drafter(self.drafter, self.target)
+        acceptance = self.case.acceptance_of(self.target, drafter, self.length)
+        shipped = self.drafter if not self.drafter.endswith(".toml") else drafter
+        arguments = {**self.arguments, "drafter": shipped, "acceptance": acceptance}
+        if self.length is not None:
+            return {**arguments, "draft_length": self.length}
+        from simulator.analytic import predict
+
+        largest = 8 if acceptance is None else min(8, acceptance.max_draft_length or 8)
+        speeds = {
+            length: predict(**arguments, draft_length=length, intervals=False)["decode_tokens_per_s"]
+            for length in range(1, largest + 1)
+        }
+        return {**arguments, "draft_length": max(speeds, key=lambda length: speeds[length])}

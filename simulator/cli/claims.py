@@ -1,0 +1,83 @@
+"""``draftscope claims``: published claims beside what comes out here (`simulator.studies.claims`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from simulator.cli.compare import trace_files
+from simulator.cli.output import DEFAULT, Output, shown, table
+from simulator.cli.parsing import share
+
+if TYPE_CHECKING:
+    from simulator.studies.claims import Claim
+
+HEAD = ("case", "published", "here [low..high]", "how", "verdict")
+
+
+def claims(
+    *,
+    device: str = "pixel_9",
+    runtime: str | None = None,
+    acceptance_trace: str | None = None,
+    max_overlap: str = "0.2",
+    output: Output = DEFAULT,
+) -> int:
+    """Published claims beside what is reproduced here: value, interval, assumptions, and how it was obtained.
+
+    Parameters
+    ----------
+    device
+        Phone of the claims about speed, first token and energy.
+    runtime
+        Its runtime; the device's default where omitted.
+    acceptance_trace
+        Trace files of the small target, comma-separated, instead of the shipped ones.
+    max_overlap
+        Leave out responses that share more than this part of their 8-grams with training text; "none" keeps
+        all.
+    """
+    output.check()
+    from simulator.studies.claims import claims as study
+
+    found = study(
+        device=device,
+        runtime=runtime,
+        traces=trace_files(acceptance_trace),
+        max_overlap=share(max_overlap, where="--max-overlap"),
+    )
+    output.emit([each.record() for each in found], command="claims", markdown=lambda: as_markdown(found))
+    return 0
+
+
+def as_markdown(found: Sequence[Claim]) -> str:
+    """One table for each claim, with the reasons and assumptions below it."""
+    parts = []
+    for number, group in groupby(found, key=lambda each: each.id.partition(".")[0]):
+        rows = list(group)
+        parts.append(f"## {number}. {rows[0].claim}\n")
+        parts.append(table(HEAD, [_cells(row) for row in rows], left=2))
+        reasons = dict.fromkeys(_reason(row) for row in rows if row.explanation)
+        assumed = dict.fromkeys(row.assumptions for row in rows if row.assumptions)
+        lines = [f"- {text}\n" for text in reasons]
+        lines += [f"- Assumed: {text}.\n" for text in assumed]
+        parts.append("".join(lines))
+    return "\n".join(parts)
+
+
+def _cells(row: Claim) -> tuple[str, ...]:
+    return row.case, row.published, _value(row), row.how, row.verdict
+
+
+def _value(row: Claim) -> str:
+    if row.value is None:
+        return "-"
+    unit = f" {row.unit}" if row.unit else ""
+    if row.low is None or row.high is None:
+        return f"{shown(row.value)}{unit}"
+    return f"{shown(row.value)} [{shown(row.low)}..{shown(row.high)}]{unit}"
+
+
+def _reason(row: Claim) -> str:
+    return row.explanation

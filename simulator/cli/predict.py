@@ -1,0 +1,73 @@
+"""``draftscope predict``: one case or a table of them, in closed form (`simulator.analytic`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from simulator.cli.case import NOTHING, Case
+from simulator.cli.output import DEFAULT, Output, interval, shown, table
+
+if TYPE_CHECKING:
+    from simulator.results import Result
+
+HEAD = (
+    "device", "runtime", "target", "drafter", "task", "K", "batch", "accept len", "tok/s",
+    "speedup [low..high]", "mJ/token", "RAM MiB", "TTFT ms", "MB/token", "confidence",
+)  # fmt: skip
+
+
+def predict(*, case: Case = NOTHING, intervals: bool = True, output: Output = DEFAULT) -> int:
+    """Predict speed, energy and memory of one design, with ledgers, intervals and sources.
+
+    Lists and ranges (--device pixel_9,pixel_10 --draft-length 1-8) give a table instead. Acceptance is never
+    defaulted: give a trace, a published name, a rate or a length.
+
+    Parameters
+    ----------
+    intervals
+        Carry the ranges of the cited inputs to the results.
+    """
+    output.check()
+    from simulator.analytic import predict as closed_form
+
+    results = [closed_form(**question.settled(), intervals=intervals) for question in case.expand()]
+    emit_results(results, command="predict", output=output)
+    return 0
+
+
+def emit_results(results: Sequence[Result], *, command: str, output: Output) -> None:
+    """Results in any format: whole in JSON, flat in CSV and JSON lines, one page or a table in Markdown."""
+    notes = list(dict.fromkeys(note for result in results for note in result.notes))
+    whole = output.output == "json"
+    output.emit(
+        [row for each in results for row in ([each.to_dict()] if whole else each.to_rows())],
+        command=command,
+        notes=notes,
+        markdown=lambda: results[0].to_markdown() if len(results) == 1 else _table(results, notes),
+    )
+
+
+def _table(results: Sequence[Result], notes: Sequence[str]) -> str:
+    rows = [
+        (
+            *(str(result.inputs[name]) for name in ("device", "runtime", "target", "drafter")),
+            str(result.inputs.get("task") or "all"),
+            str(result.inputs["draft_length"]),
+            f"{result.inputs['batch']:g}",
+            f"{result['mean_acceptance_length']:.2f}",
+            shown(result["decode_tokens_per_s"]),
+            _span(result),
+            shown(result["energy_per_token_j"] * 1e3),
+            shown(result["peak_ram_bytes"] / 2**20),
+            shown(result["ttft_s"] * 1e3),
+            shown(result["bytes_per_token"] / 1e6),
+            result.confidence,
+        )
+        for result in results
+    ]
+    return table(HEAD, rows, left=5) + "\n" + "".join(f"- {note}\n" for note in notes)
+
+
+def _span(result: Result) -> str:
+    return interval(result["speedup"], *result.intervals.get("speedup", (None, None)))

@@ -1,0 +1,146 @@
+"""``draftscope profiles``: devices and runtimes, every number with its source (`hw_profiles`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from hw_profiles import list_devices, list_runtimes, load_device, load_runtime, runtimes_for
+from hw_profiles.views import check as find_problems
+from hw_profiles.views import diff as find_differences
+from hw_profiles.views import show as values_of
+from simulator.cli.output import DEFAULT, Output, table
+
+
+def list_(*, output: Output = DEFAULT) -> int:
+    """List devices and runtimes."""
+    output.check()
+    records: list[dict[str, Any]] = []
+    for name in list_devices():
+        device = load_device(name)
+        records.append({
+            "id": name, "sort": "device", "name": device.name, "engines": list(device.engines),
+            "soc": device.soc_id, "default_runtime": device.default_runtime, "runtimes": runtimes_for(name),
+        })  # fmt: skip
+    for name in list_runtimes():
+        runtime = load_runtime(name)
+        records.append({
+            "id": name, "sort": "runtime", "name": runtime.name, "engines": [runtime.engine],
+            "soc": ", ".join(runtime.measured_socs) or None, "default_runtime": None, "runtimes": [],
+        })  # fmt: skip
+    output.emit(records, command="profiles list", markdown=lambda: _list(records))
+    return 0
+
+
+def _list(records: Iterable[dict[str, Any]]) -> str:
+    rows = list(records)
+    devices = [(row["id"], row["name"], row["soc"], ", ".join(row["engines"]), row["default_runtime"])
+               for row in rows if row["sort"] == "device"]  # fmt: skip
+    runtimes = [(row["id"], row["name"], row["engines"][0], row["soc"] or "-")
+                for row in rows if row["sort"] == "runtime"]  # fmt: skip
+    return (
+        table(("device", "name", "SoC", "engines", "default runtime"), devices, left=5)
+        + "\n"
+        + table(("runtime", "name", "engine", "measured on"), runtimes, left=4)
+    )
+
+
+def show(profile: str, /, *, sources: Annotated[bool, Parameter(negative="")] = False,
+         output: Output = DEFAULT) -> int:  # fmt: skip
+    """Show every number of a device or runtime: value, range, kind, source.
+
+    Parameters
+    ----------
+    profile
+        Device or runtime: name or .toml file.
+    sources
+        Spell out title and address of the sources.
+    """
+    output.check()
+    records = [asdict(value) for value in values_of(profile, sources=sources)]
+    output.emit(records, command="profiles show", markdown=lambda: _show(records, sources))
+    return 0
+
+
+def _show(records: Iterable[dict[str, Any]], sources: bool) -> str:
+    rows = [
+        (
+            row["key"], _short(row["value"]), row["unit"], _range(row["low"], row["high"]), row["kind"],
+            row["source"], row["note"] or row["formula"],
+        )
+        for row in records
+    ]  # fmt: skip
+    text = table(("key", "value", "unit", "range", "kind", "source", "note"), rows, left=7)
+    if sources:
+        titles = dict.fromkeys(title for row in records for title in row["titles"])
+        text += "\n" + "".join(f"- {title}\n" for title in titles)
+    return text
+
+
+def diff(a: str, b: str, /, *, output: Output = DEFAULT) -> int:
+    """Show what differs between two devices or two runtimes.
+
+    Parameters
+    ----------
+    a
+        Name or .toml file.
+    b
+        Name or .toml file of the same sort.
+    """
+    output.check()
+    records = [asdict(each) for each in find_differences(a, b)]
+    output.emit(records, command="profiles diff", markdown=lambda: _diff(records, a, b))
+    return 0
+
+
+def _diff(records: Iterable[dict[str, Any]], a: str, b: str) -> str:
+    rows = [
+        (
+            row["key"], row["unit"], _short(row["a"]), _short(row["b"]),
+            "-" if row["ratio"] is None else f"{row['ratio']:.3g}", f"{row['kind_a']} / {row['kind_b']}",
+        )
+        for row in records
+    ]  # fmt: skip
+    return table(("key", "unit", a, b, "ratio", "kinds"), rows, left=2)
+
+
+def check(profile: str = "all", /, *, output: Output = DEFAULT) -> int:
+    """Check profiles: schema, sources, formulas of derived values. Exit status 1 where something is wrong.
+
+    Parameters
+    ----------
+    profile
+        Device, runtime or .toml file; everything that is shipped where omitted.
+    """
+    output.check()
+    records = [asdict(problem) for problem in find_problems(profile)]
+    output.emit(records, command="profiles check", markdown=lambda: _problems(records),
+                extra={"problems": len(records)})  # fmt: skip
+    return 1 if records else 0
+
+
+def _problems(records: list[dict[str, Any]]) -> str:
+    if not records:
+        return "No problem found.\n"
+    return "".join(f"- {row['where']}: {row['message']}\n" for row in records)
+
+
+def _short(value: Any) -> str:
+    """A value of a profile on one line."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        if isinstance(value, dict):
+            return ", ".join(f"{key} {_short(item)}" for key, item in value.items())
+        if isinstance(value, (list, tuple)):
+            return ", ".join(f"({_short(item)})" if isinstance(item, (list, tuple)) else _short(item)
+                             for item in value)  # fmt: skip
+        return str(value)
+    return f"{value:.4g}"
+
+
+def _range(low: Any, high: Any) -> str:
+    return "-" if low is None and high is None else f"{_short(low)} .. {_short(high)}"

@@ -1,0 +1,113 @@
+"""``draftscope simulate``: the same cases through the event engine (`simulator.engine`)."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from simulator.cli.case import NOTHING, Case
+from simulator.cli.output import DEFAULT, Output, say
+from simulator.cli.parsing import whole_numbers
+from simulator.cli.predict import emit_results
+from simulator.errors import DraftscopeError, UnknownNameError
+
+
+def simulate(
+    scenario: Path | None = None,
+    /,
+    *,
+    case: Case = NOTHING,
+    replications: str = "100",
+    seed: str = "0",
+    steps: Annotated[Path | None, Parameter(negative="")] = None,
+    output: Output = DEFAULT,
+) -> int:
+    """Run designs through the event engine, step by step: distributions beside the means.
+
+    A trace is replayed step by step; of any other acceptance the steps are drawn.
+
+    Parameters
+    ----------
+    scenario
+        TOML file with any of these options (device = "pixel_9", draft_length = 4, [set] ...); options given
+        here replace its values.
+    replications
+        Requests to serve where steps are drawn.
+    seed
+        Seed of the draws.
+    steps
+        Also write every step to this CSV file (one design only).
+    """
+    output.check()
+    given = case if scenario is None else merged(read_scenario(scenario), case)
+    (number,) = whole_numbers(replications, where="--replications", minimum=1)[:1]
+    (start,) = whole_numbers(seed, where="--seed")[:1]
+    questions = list(given.expand())
+    if steps is not None and len(questions) > 1:
+        raise DraftscopeError(f"--steps: {len(questions)} designs asked for; allowed: one.")
+    from simulator.engine import simulate as engine
+
+    results = []
+    for done, question in enumerate(questions):
+        if len(questions) > 1:
+            where = question.arguments["device"]
+            say(f"simulating {done + 1} of {len(questions)}: {question.drafter} on {where}")
+        results.append(engine(**question.settled(), replications=number, seed=start, steps=steps is not None))
+    emit_results(results, command="simulate", output=output)
+    if steps is not None:
+        records = [step._asdict() for step in results[0].steps]
+        Output(output="csv", out=str(steps)).emit(records, command="simulate", markdown=str)
+    return 0
+
+
+def read_scenario(path: Path) -> dict[str, Any]:
+    """Options of a scenario file as the command line would give them.
+
+    Raises
+    ------
+    DraftscopeError
+        For a file that cannot be read, and values of another form.
+    UnknownNameError
+        For a key that is no option; names the nearest.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DraftscopeError(f"{path}: {error.strerror}.") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DraftscopeError(f"{path}: is not valid TOML: {error}.") from None
+    allowed = {field.name.rstrip("_"): field.name for field in fields(Case)}
+    options: dict[str, Any] = {}
+    for key, value in data.items():
+        name = key.replace("-", "_")
+        if name not in allowed:
+            raise UnknownNameError(f"{path}", key, allowed)
+        options[allowed[name]] = _as_option(value, f"{path}:{key}")
+    return options
+
+
+def merged(options: Mapping[str, Any], given: Case) -> Case:
+    """A scenario with the options of the command line laid over it."""
+    chosen = {
+        field.name: getattr(given, field.name)
+        for field in fields(Case)
+        if getattr(given, field.name) != getattr(NOTHING, field.name)
+    }
+    return replace(NOTHING, **{**options, **chosen})
+
+
+def _as_option(value: Any, where: str) -> Any:
+    if isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, list):
+        return ",".join(str(item) for item in value)
+    if isinstance(value, dict):
+        return [f"{key}={item}" for key, item in value.items()]
+    raise DraftscopeError(f"{where}: {value!r} given; allowed: text, a number, a list or a table.")
