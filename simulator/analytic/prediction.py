@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from simulator.analytic.acceptance import as_acceptance, kind_of, survival_of
 from simulator.analytic.intervals import intervals_of
 from simulator.errors import DraftscopeError
 from simulator.lowering import CostParams, lower_cached
+from simulator.lowering.acceptance import as_acceptance, kind_of, survival_of
 from simulator.lowering.affine import Quantity
 from simulator.lowering.finish import Case, case_of_steps, finish
 from simulator.lowering.workload import closed_form_workload, expected_workload

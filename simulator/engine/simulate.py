@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from simulator.acceptance.base import Acceptance
-from simulator.engine.acceptance import as_acceptance, kind_of
 from simulator.engine.machine import Machine
 from simulator.engine.outcome import case_of, decode_of, distributions_of, intervals_of
 from simulator.engine.session import Served, Session
@@ -17,6 +16,7 @@ from simulator.engine.timeline import Timeline
 from simulator.engine.work import Request, drawn, replayed, undrafted
 from simulator.errors import DraftscopeError
 from simulator.lowering import CostParams, Lowered, lower_cached
+from simulator.lowering.acceptance import as_acceptance, kind_of
 from simulator.lowering.finish import finish
 from simulator.results import METRICS, Result, digest_of
 from simulator.specs import Scenario
@@ -138,9 +138,8 @@ def simulate(
         lowered,
         case,
         inputs={"acceptance": None if model is None else model.id, "task": task, "requests": len(served)},
-        acceptance_kind=None if model is None or length == 0 else kind_of(
-            model, target_id=lowered.ids["target"], drafter=lowered.drafter, draft_length=length,
-            transfer=True),
+        acceptance_kind=kind_of(model, target_id=lowered.ids["target"], drafter=lowered.drafter,
+                                draft_length=length),
         acceptance_sources=() if model is None else model.sources,
         digest=digest_of(identity),
         method="engine",

@@ -8,7 +8,6 @@ import simpy
 
 from simulator.acceptance import IidAcceptance
 from simulator.engine import simulate
-from simulator.engine.acceptance import as_acceptance
 from simulator.engine.costs import pass_prices
 from simulator.engine.machine import Machine
 from simulator.engine.session import Session
@@ -18,8 +17,8 @@ from simulator.engine.work import drawn, replayed
 from simulator.errors import DraftscopeError
 from simulator.lowering import lower_cached
 from simulator.specs import Scenario
-from tests.engine_samples import drafter_model, random_steps
-from tests.trace_samples import columns, metadata, random_trace
+from tests.engine_samples import random_steps
+from tests.trace_samples import random_trace
 
 CASE = {"device": "pixel_9", "target": "gemma_4_e2b", "drafter": "ngram", "draft_length": 2,
         "acceptance": 0.5, "prompt_tokens": 10, "output_tokens": 10}  # fmt: skip
@@ -193,22 +192,3 @@ def test_a_trace_for_something_else_is_refused_or_labelled(rng):
         simulate(**case)
     carried = simulate(**case, transfer=True)
     assert carried.confidence_by_group["acceptance"] == "assumed"
-
-
-def test_acceptance_is_read_as_the_closed_form_reads_it(rng, tmp_path):
-    from simulator.acceptance.trace import trace_from_columns, write_trace
-    from simulator.analytic.acceptance import as_acceptance as closed_form
-
-    about = metadata(8, target_id="gemma_4_e4b", drafter_id="mine")
-    trace = trace_from_columns(sample := columns(rng, [20, 20]), about)
-    write_trace(tmp_path / "mine.parquet", sample, about)
-    drafter = drafter_model("gemma_4_e4b_assistant", "gemma_4_e4b")
-    given = (0.5, "gemma_4_e4b_mt_bench", trace, str(tmp_path / "mine.parquet"), None)
-    for each in given:
-        case = {"target_id": "gemma_4_e4b", "drafter": drafter, "draft_length": 0 if each is None else 2,
-                "transfer": True}  # fmt: skip
-        mine, other = as_acceptance(each, **case), closed_form(each, **case)
-        assert type(mine) is type(other)
-        if each is not None:
-            assert (mine.id, mine.kind) == (other.id, other.kind)
-            assert mine.mean_acceptance_length(2) == other.mean_acceptance_length(2)

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from simulator.acceptance.base import Acceptance, resolve_kind
+from simulator.acceptance import (
+    Acceptance,
+    IidAcceptance,
+    Trace,
+    TraceAcceptance,
+    list_published,
+    load_published,
+)
+from simulator.acceptance.base import resolve_kind
 from simulator.drafters.base import DrafterModel
 from simulator.errors import DraftscopeError, UnknownNameError
 from simulator.lowering.affine import Quantity
@@ -29,9 +37,9 @@ def as_acceptance(
         A model; an i.i.d. rate; the name of a published set; a trace or its ``.parquet`` file. None is
         allowed for plain decoding only.
     target_id : str
-        Target of the prediction.
+        Target of the case.
     drafter : DrafterModel
-        Drafter of the prediction.
+        Drafter of the case.
     draft_length : int or array of int
         Drafts per step.
     transfer : bool
@@ -42,6 +50,7 @@ def as_acceptance(
     DraftscopeError
         If nothing or nonsense was given, or (without ``transfer``) acceptance of something else.
     """
+    model: Acceptance
     if given is None:
         if np.any(np.asarray(draft_length) > 0):
             raise DraftscopeError(f"acceptance: nothing given for drafter {drafter.id!r}, and it is never "
@@ -50,12 +59,10 @@ def as_acceptance(
     if isinstance(given, (str, Path)):
         model = _named(str(given), target_id, drafter, transfer)
     elif isinstance(given, (int, float, np.ndarray, np.number)) and not isinstance(given, bool):
-        from simulator.acceptance.iid import IidAcceptance
-
         model = IidAcceptance(acceptance_rate=given)
-    elif hasattr(given, "metadata") and hasattr(given, "filtered"):
+    elif isinstance(given, Trace):
         model = _traced(given, target_id, drafter, transfer)
-    elif hasattr(given, "mean_acceptance_length") and hasattr(given, "steps"):
+    elif hasattr(given, "per_position_acceptance_rate") and hasattr(given, "steps"):
         model = given
     else:
         raise DraftscopeError(f"acceptance: {given!r} given; {HOW}.")
@@ -63,47 +70,25 @@ def as_acceptance(
     return model
 
 
-def _traced(trace: Any, target_id: str, drafter: DrafterModel, transfer: bool) -> Acceptance:
-    from simulator.acceptance.traced import TraceAcceptance
-
-    own = trace.metadata.drafter_id
-    asked = own if own in (drafter.id, drafter.trace_id) else drafter.id
-    return TraceAcceptance(trace=trace, target_id=target_id, drafter_id=asked, transfer=transfer)
-
-
-def _named(name: str, target_id: str, drafter: DrafterModel, transfer: bool) -> Acceptance:
-    from simulator.acceptance.published import list_published, load_published
-
-    if name.endswith(".parquet"):
-        from simulator.acceptance.trace import read_trace
-
-        return _traced(read_trace(name), target_id, drafter, transfer)
-    if name not in list_published():
-        raise UnknownNameError("acceptance", name, list_published())
-    return load_published(
-        name, target_id=target_id, drafter_id=drafter.id, drafter_family=drafter.family, transfer=transfer
-    )
-
-
 def kind_of(
     model: Acceptance | None, *, target_id: str, drafter: DrafterModel, draft_length: int
 ) -> str | None:
-    """Kind of the acceptance at this draft length, ``assumed`` where carried over; None without one."""
+    """Kind of the acceptance at this draft length, ``assumed`` where carried over; None without one.
+
+    Parameters
+    ----------
+    model : Acceptance or None
+        What :func:`as_acceptance` gave.
+    target_id : str
+        Target of the case.
+    drafter : DrafterModel
+        Drafter of the case.
+    draft_length : int
+        Drafts per step; 0 needs no acceptance.
+    """
     if model is None or draft_length == 0:
         return None
     return _kind(model, model.kind_at(draft_length), target_id, drafter, True)
-
-
-def _kind(model: Acceptance, kind: str, target_id: str, drafter: DrafterModel, transfer: bool) -> str:
-    """Kind of the model for this target and drafter; a drafter's traces may carry a name of their own."""
-    names = (drafter.id, drafter.trace_id)
-    return resolve_kind(
-        kind,
-        where=f"acceptance {model.id}",
-        known=(model.target_id, model.drafter_id),
-        asked=(target_id, model.drafter_id if model.drafter_id in names else drafter.id),
-        transfer=transfer,
-    )
 
 
 def survival_of(model: Acceptance | None, draft_length: Quantity) -> list[Quantity]:
@@ -137,3 +122,35 @@ def survival_of(model: Acceptance | None, draft_length: Quantity) -> list[Quanti
     if lengths.ndim == 0 and survival.ndim == 1:
         return [float(column) for column in columns]
     return [column * (lengths > k) for k, column in enumerate(columns)]
+
+
+def _kind(model: Acceptance, kind: str, target_id: str, drafter: DrafterModel, transfer: bool) -> str:
+    """Kind of the model for this target and drafter; a drafter's traces may carry a name of their own."""
+    return resolve_kind(
+        kind,
+        where=f"acceptance {model.id}",
+        known=(model.target_id, model.drafter_id),
+        asked=(target_id, _known_as(drafter, model.drafter_id)),
+        transfer=transfer,
+    )
+
+
+def _known_as(drafter: DrafterModel, name: str | None) -> str:
+    """``name`` where it is one of the drafter's two names, its id otherwise."""
+    return name if name is not None and name in (drafter.id, drafter.trace_id) else drafter.id
+
+
+def _traced(trace: Trace, target_id: str, drafter: DrafterModel, transfer: bool) -> Acceptance:
+    asked = _known_as(drafter, trace.metadata.drafter_id)
+    return TraceAcceptance(trace=trace, target_id=target_id, drafter_id=asked, transfer=transfer)
+
+
+def _named(name: str, target_id: str, drafter: DrafterModel, transfer: bool) -> Acceptance:
+    if name.endswith(".parquet"):
+        from simulator.acceptance.trace import read_trace
+
+        return _traced(read_trace(name), target_id, drafter, transfer)
+    if name not in list_published():
+        raise UnknownNameError("acceptance", name, list_published())
+    return load_published(name, target_id=target_id, drafter_id=drafter.id, drafter_family=drafter.family,
+                          transfer=transfer)  # fmt: skip
