@@ -18,7 +18,7 @@ from simulator.errors import DraftscopeError
 from simulator.lowering import CostParams, Lowered, lower_cached
 from simulator.lowering.acceptance import as_acceptance, kind_of
 from simulator.lowering.finish import finish
-from simulator.results import METRICS, Result, digest_of
+from simulator.results import Result, digest_of
 from simulator.specs import Scenario
 
 REPLICATIONS = 100
@@ -89,7 +89,7 @@ def simulate(
     Result
         ``method`` is ``engine``. ``intervals`` are 95 % confidence intervals over the replications, not the
         ranges of the inputs; there are none where nothing was drawn. Percentiles of ``ttft``, ``itl`` and
-        ``request_time`` are metrics where the registry knows them.
+        ``request_time`` are metrics too.
 
     Raises
     ------
@@ -146,14 +146,13 @@ def simulate(
         decode=decode_of(case),
         seed=seed if drawing and rng is None else None,
     )  # fmt: skip
-    spread = {name: value for name, value in distributions_of(served).items() if name in METRICS}
     notes = result.notes
     if drawing:
         notes = (*notes, f"Intervals are 95 % confidence intervals over {len(served)} simulated requests; "
                          "the ranges of the inputs are not in them.")  # fmt: skip
     return replace(
         result,
-        metrics={**result.metrics, **spread},
+        metrics={**result.metrics, **distributions_of(served)},
         intervals=intervals_of(case, result.metrics) if drawing else {},
         notes=notes,
         steps=tuple(step for each in served for step in each.steps) if steps else (),

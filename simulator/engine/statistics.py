@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from simulator.results.registry import PERCENTILES
+
 LEVEL = 0.95
-PERCENTILES = (50, 90, 99)
 
 
 def percentiles(name: str, samples: Sequence[float]) -> dict[str, float]:

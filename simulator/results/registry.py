@@ -23,6 +23,8 @@ class Metric:
         Definition.
     better : str
         ``higher``, ``lower`` or ``""`` where neither is better.
+    engine_only : bool
+        True: only a simulation has it.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Metric:
     label: str
     description: str
     better: str = ""
+    engine_only: bool = False
 
 
 # name, unit, label, better, definition
@@ -98,9 +101,26 @@ _ROWS = (
      "Multiply-accumulates of decode / tokens after the first."),
 )  # fmt: skip
 
+PERCENTILES = (50, 90, 99)
+
+# name without its unit, label, over what
+_DISTRIBUTIONS = (
+    ("ttft", "time to first token", "the requests of a simulation"),
+    ("itl", "time between deliveries", "all deliveries of a simulation"),
+    ("request_time", "request time", "the requests of a simulation"),
+)
+
 METRICS: dict[str, Metric] = {
-    row[0]: Metric(name=row[0], unit=row[1], label=row[2], better=row[3], description=row[4]) for row in _ROWS
-}
+    name: Metric(name=name, unit=unit, label=label, better=better, description=description)
+    for name, unit, label, better, description in _ROWS
+} | {
+    f"{name}_p{each}_s": Metric(
+        name=f"{name}_p{each}_s", unit="s", label=f"{label}, p{each}", better="lower", engine_only=True,
+        description=f"{each}th percentile of the {label} over {over}.",
+    )
+    for name, label, over in _DISTRIBUTIONS
+    for each in PERCENTILES
+}  # fmt: skip
 
 
 def metric(name: str) -> Metric:

@@ -181,14 +181,16 @@ def test_engine_takes_what_lower_gives(rng):
     assert loaded == named
 
 
-def test_percentiles_are_metrics_where_the_registry_knows_them():
+def test_simulation_gives_every_metric_of_the_registry_percentiles_too():
     result = simulate(device="pixel_9", target="gemma_4_e2b", drafter="ngram", draft_length=2,
                       acceptance=IidAcceptance(acceptance_rate=0.5), prompt_tokens=9,
-                      output_tokens=9)  # fmt: skip
-    assert set(result.metrics) <= set(METRICS)
-    result.to_markdown()
-    found = [name for name in result.metrics if "_p50_" in name]
-    assert len(found) == len([name for name in METRICS if "_p50_" in name])
+                      output_tokens=9, replications=30, steps=True)  # fmt: skip
+    assert set(result.metrics) == set(METRICS)
+    waits = [step.draft_s + step.verify_s + step.host_s for step in result.steps]
+    assert result["itl_p90_s"] == np.percentile(waits, 90)
+    assert result["ttft_p50_s"] == result["ttft_p99_s"] == pytest.approx(result["ttft_s"])
+    assert result["request_time_p50_s"] < result["request_time_p90_s"] < result["request_time_p99_s"]
+    assert "time between deliveries, p90" in result.to_markdown()
 
 
 def test_seed_decides_everything():

@@ -20,6 +20,7 @@ PAGES = (
     "reference/file_formats.md",
     "reference/cli.md",
     "background/model.md",
+    "background/engine.md",
     "background/limits.md",
 )
 
