@@ -121,8 +121,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
             f"this command needs the package {error.name!r}, which is not installed. "
             f"Install it with: pip install 'draftscope[{extra}]'"
         )
-    except KeyboardInterrupt:
-        _complain("interrupted.")
+    except KeyboardInterrupt as stop:
+        print(f"interrupted{f': {stop}' if str(stop) else ''}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # The reader (head, less) has seen enough. Python would complain when it flushes stdout at exit.

@@ -61,16 +61,14 @@ def train(
 
 
 def _train(drafter: str, features: Path, out: Path, state: Path, positions: int, seed: int) -> None:
-    import torch
-
+    from reference_impl import fetch
     from reference_impl.checkpoint import save_drafter
     from reference_impl.features import FeatureStore
-    from reference_impl.fetch import load_target
     from reference_impl.pipeline import build_drafter, draft_vocabulary
     from reference_impl.train import TrainConfig
     from reference_impl.train import train as run
 
-    target = load_target(torch.bfloat16)
+    target = fetch.load_target(fetch.torch.bfloat16)
     embedding = target.backbone.weights.embedding
     texts = FeatureStore(features, ())
     model = build_drafter(drafter, target, draft_vocabulary(texts, embedding.shape[0]), seed=seed)
@@ -83,8 +81,7 @@ def _train(drafter: str, features: Path, out: Path, state: Path, positions: int,
             state_path=state, report=say,
         )  # fmt: skip
     except KeyboardInterrupt:
-        say(f"stopped; the state is in {state}: repeat the command with --resume to go on.")
-        raise
+        raise KeyboardInterrupt(f"its state is in {state}; add --resume to go on") from None
     save_drafter(out, model, drafter_id=drafter, target_id=target.id, target_sha256=target.sha256)
     state.unlink(missing_ok=True)
     say(f"wrote {out} ({found['positions']} anchors, {found['seconds']:.0f} s)")

@@ -85,9 +85,9 @@ def speedups() -> Iterator[Claim]:
                 published=f"{other:.2f}", wanted_low=other * 0.95, wanted_high=other * 1.05,
                 value=value, low=low, high=high, unit="x", how=PREDICTED,
                 assumptions=f"the same acceptance on both engines; K = {DRAFT_LENGTH} (not published); "
-                            "within 5 % counts as reproduced. The CPU's cost of a verify row was chosen inside "
-                            "its measured bounds with these rows in view: the spread over tasks is the test, "
-                            "not the mean",
+                            "within 5 % counts as reproduced. The CPU's cost of a verify row was chosen "
+                            "inside its measured bounds with these rows in view: the spread over tasks is "
+                            "the test, not the mean",
                 explanation=_why(task, judge(value, low, high, other * 0.95, other * 1.05)),
                 sources=("litert_gemma4_mtp_table", "litert_lm_gemma4"),
             )  # fmt: skip
