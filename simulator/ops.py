@@ -67,7 +67,8 @@ class Op:
     def weight_bytes_at(self, width: Any) -> Any:
         """Weight bytes of a pass of ``width`` rows: the union of experts under independent routing.
 
-        ``E (1 - (1 - k / E) ** w)`` distinct experts for ``w`` rows that pick ``k`` of ``E`` each.
+        ``E (1 - (1 - k / E) ** w)`` distinct experts for ``w`` rows that pick ``k`` of ``E`` each. Real
+        routing is correlated between neighbouring tokens, so this is an upper estimate for text.
         """
         if not self.experts:
             return self.weight_bytes

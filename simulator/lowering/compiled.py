@@ -17,18 +17,18 @@ class Weights:
     ----------
     dense_bytes : float
         Read once whatever the width [B].
-    routed : tuple of (float, float)
-        Bytes that one row reads, and the share of the experts that it is routed to.
+    routed : tuple of Op
+        Ops with experts.
     """
 
     dense_bytes: float = 0.0
-    routed: tuple[tuple[float, float], ...] = ()
+    routed: tuple[Op, ...] = ()
 
     def at(self, rows: Quantity) -> Quantity:
-        """Bytes of a pass of ``rows`` rows: ``E (1 - (1 - k/E)^rows)`` of ``E`` experts [B]."""
+        """Bytes of a pass of ``rows`` rows: dense weights, and the union of the experts of its rows [B]."""
         total: Quantity = self.dense_bytes
-        for one_row, share in self.routed:
-            total = total + one_row * (1.0 - (1.0 - share) ** rows) / share
+        for op in self.routed:
+            total = total + op.weight_bytes_at(rows)
         return total
 
     def __add__(self, other: Weights) -> Weights:
@@ -182,9 +182,7 @@ def compile_ops(ops: Iterable[Op]) -> CompiledPass:
 
 
 def _weights(op: Op) -> Weights:
-    if op.experts:
-        return Weights(routed=((op.weight_bytes, op.experts_per_row / op.experts),))
-    return Weights(dense_bytes=op.weight_bytes)
+    return Weights(routed=(op,)) if op.experts else Weights(dense_bytes=op.weight_bytes)
 
 
 def _with(part: PartBytes, op: Op, weights: Weights) -> PartBytes:

@@ -1,4 +1,4 @@
-"""Bytes that a served model keeps: KV caches, RAM ledger, experts touched; paging is unknown here."""
+"""Bytes that a served model keeps: KV caches, RAM ledger; paging is unknown here."""
 
 from __future__ import annotations
 
@@ -39,32 +39,6 @@ def kv_cache_bytes(
         Bytes.
     """
     return bytes_per_token * context + windowed_bytes_per_token * np.minimum(context, window)
-
-
-def expected_experts(*, experts: Quantity, experts_per_token: Quantity, rows: Quantity) -> Quantity:
-    """Distinct experts that a pass of several rows touches, for independent uniform routing.
-
-    ``E[u(w)] = E (1 - (1 - k/E)^w)``
-
-    Parameters
-    ----------
-    experts : float or array
-        Experts ``E`` of the layer.
-    experts_per_token : float or array
-        Experts ``k`` that one row uses.
-    rows : float or array
-        Width ``w`` of the pass.
-
-    Returns
-    -------
-    float or array
-        Expected number of distinct experts.
-
-    Notes
-    -----
-    Real routing is correlated between neighbouring tokens, so this is an upper estimate for text.
-    """
-    return experts * (1.0 - (1.0 - experts_per_token / experts) ** rows)
 
 
 def peak_ram_bytes(*, parts: Mapping[str, Quantity]) -> Quantity:

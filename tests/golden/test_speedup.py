@@ -2,7 +2,6 @@
 
 import pytest
 
-from simulator.physics.memory import expected_experts
 from simulator.physics.speedup import (
     acceptance_rate_from_length,
     leviathan_speedup,
@@ -50,12 +49,6 @@ def test_positional_lengths_of_published_chains():
     ) == pytest.approx(3.10, abs=0.005)
     conditional = (0.730, 0.521 / 0.730, 0.355 / 0.521)
     assert mean_acceptance_length_positional(conditional_acceptance_rate=conditional) == pytest.approx(2.606)
-
-
-def test_experts_touched_by_wider_passes():
-    # 128 experts, 8 per token, independent routing: 128 (1 - (1 - 8/128)^w)
-    found = [expected_experts(experts=128, experts_per_token=8, rows=w) for w in range(1, 7)]
-    assert found == pytest.approx((8, 15.5, 22.5, 29.1, 35.3, 41.1), abs=0.05)
 
 
 def test_speedup_with_verify_growth_by_hand():

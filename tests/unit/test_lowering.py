@@ -11,7 +11,6 @@ from simulator.drafters import build_drafter, list_drafters
 from simulator.errors import DraftscopeError, UnknownNameError
 from simulator.lowering import AXES, lower
 from simulator.lowering.affine import Affine, ContextSums
-from simulator.lowering.compiled import compile_ops
 from simulator.lowering.memory import ram_ledger
 from simulator.ops import ledger, prefill_ops, target_ops
 from simulator.physics.roofline import mbu_of_model
@@ -98,14 +97,6 @@ def test_no_op_mixes_rows_and_context_so_that_the_roofline_stays_affine(target):
         rows = op.weight_bytes or op.bytes_per_row or op.macs_per_row or op.macs_per_pass
         context = op.kv_bytes_per_context or op.macs_per_row_per_context
         assert not (rows and context), op.name
-
-
-def test_experts_union_grows_with_the_rows():
-    ops = target_ops(load_target("gemma_4_26b_a4b"))
-    compiled = compile_ops(ops)
-    for width in (1, 2, 5):
-        assert compiled.weights.at(width) == pytest.approx(ledger(ops, width, 0).weight_bytes)
-    assert compiled.weights.at(4) > 1.9 * compiled.weights.at(1)
 
 
 def test_prefill_is_the_roofline_at_its_fraction_and_floor():

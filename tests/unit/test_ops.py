@@ -103,13 +103,6 @@ def test_prefill_computes_the_lm_head_for_one_row():
     assert decode.total_bytes == pytest.approx(prefill.total_bytes)
 
 
-def test_union_of_experts():
-    """128 experts, top 8, 1 to 6 rows: E (1 - (1 - k/E)^w) distinct experts."""
-    op = next(op for op in target_ops(load_target("gemma_4_26b_a4b")) if op.experts)
-    distinct = [8 * op.weight_bytes_at(w) / op.weight_bytes for w in range(1, 7)]
-    assert distinct == pytest.approx([8, 15.5, 22.5, 29.1, 35.3, 41.1], abs=0.06)
-
-
 @given(st.integers(1, 3000), st.sampled_from([None, 1, 512]))
 def test_mean_prefill_context(prompt, window):
     exact = sum(min(i, window or prompt) for i in range(prompt)) / prompt
