@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+from simulator.cli import main
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 PAGES = (
@@ -73,3 +76,44 @@ def test_code_blocks_with_make_name_real_targets(repo_root):
     for path in markdown_files(repo_root):
         named = set(re.findall(r"^make ([a-z]+)", path.read_text(), re.M))
         assert named <= targets, path.name
+
+
+def documented_commands(root: Path) -> list[list[str]]:
+    """Command lines of the documentation that need no file of the reader's and no torch."""
+    commands = []
+    for path in markdown_files(root):
+        for block in re.findall(r"```\n(.*?)```", path.read_text(), flags=re.S):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = shlex.split(line, comments=True)
+                if words and words[0].rsplit("/", 1)[-1] == "draftscope" and words[1:2] != ["COMMAND"]:
+                    commands.append(words[1:])
+    own = re.compile(r"(^|[/,])(my_|path/)")
+    slow = {"train", "report", "collect"}
+    return [words for words in commands if not slow & set(words[:2]) and not any(map(own.search, words))]
+
+
+def test_documented_commands_run(repo_root, monkeypatch, capsys):
+    commands = documented_commands(repo_root)
+    assert len(commands) >= 8
+    if not (repo_root / "simulator/acceptance/traces").exists():
+        pytest.skip("no traces are shipped yet")
+    monkeypatch.chdir(repo_root)
+    failed = []
+    for words in dict.fromkeys(map(tuple, commands)):
+        monkeypatch.setattr("sys.argv", ["draftscope", *words])
+        try:
+            code = main() or 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        printed = capsys.readouterr()
+        if code or not printed.out.strip():
+            failed.append(f"draftscope {shlex.join(words)}\n  exit {code}: {printed.err.strip()}")
+    assert not failed, "\n".join(failed)
+
+
+def test_every_command_is_documented(repo_root):
+    page = (repo_root / "docs/reference/cli.md").read_text()
+    for name in ("compare", "predict", "simulate", "train", "claims", "report"):
+        assert f"| `{name}` |" in page
+    for name in ("trace summary", "trace diff", "trace collect", "profiles list"):
+        assert f"`{name}`" in page
