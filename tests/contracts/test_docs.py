@@ -84,9 +84,8 @@ def documented_commands(root: Path) -> list[list[str]]:
     for path in markdown_files(root):
         for block in re.findall(r"```\n(.*?)```", path.read_text(), flags=re.S):
             for line in block.replace("\\\n", " ").splitlines():
-                words = shlex.split(line, comments=True)
-                if words and words[0].rsplit("/", 1)[-1] == "draftscope" and words[1:2] != ["COMMAND"]:
-                    commands.append(words[1:])
+                if re.match(r"(\.venv/bin/)?draftscope ", line):
+                    commands.append(shlex.split(line, comments=True)[1:])
     own = re.compile(r"(^|[/,])(my_|path/)")
     slow = {"train", "report", "collect"}
     return [words for words in commands if not slow & set(words[:2]) and not any(map(own.search, words))]
