@@ -77,6 +77,8 @@ lint: $(VENV)/.lint
 	@PYTHONPATH=. $(BIN)/lint-imports
 
 test: $(VENV)/.full
+	$(SAY) 'the target model (fetched once into the user cache)' >&2
+	@$(BIN)/python -c 'from reference_impl.fetch import target_path; target_path()'
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 bench: $(VENV)/.full
