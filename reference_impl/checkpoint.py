@@ -24,7 +24,9 @@ def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> 
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
     try:
-        save_file({k: v.detach().contiguous().clone() for k, v in tensors.items()}, temporary, metadata=metadata)
+        save_file(
+            {k: v.detach().contiguous().clone() for k, v in tensors.items()}, temporary, metadata=metadata
+        )
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -49,8 +51,8 @@ def save_drafter(
 ) -> None:
     """Write a drafter with everything needed to rebuild it.
 
-    Floating-point tensors are stored in ``dtype``, but for a standalone's large embedding table: 8-bit integers with
-    one scale a row. What is measured is always the drafter as loaded from its file.
+    Floating-point tensors are stored in ``dtype``, but for a standalone's large embedding table: 8-bit integers
+    with one scale a row. What is measured is always the drafter as loaded from its file.
     """
     family = "mtp_head" if isinstance(model, MTPHead) else "standalone"
     state = dict(model.state_dict())
@@ -86,7 +88,8 @@ def load_drafter(
         raise ReferenceImplError(f"{path}: family: given {family!r}, allowed {sorted(_FAMILIES)}")
     if target_sha256 is not None and metadata.get("target_sha256") != target_sha256:
         raise ReferenceImplError(
-            f"{path}: trained for the target with sha256 {metadata.get('target_sha256')}, given {target_sha256}"
+            f"{path}: trained for the target with sha256 {metadata.get('target_sha256')}, "
+            f"given {target_sha256}"
         )
     if f"{_TABLE}.int8" in tensors:
         tensors[_TABLE] = tensors.pop(f"{_TABLE}.int8").float() * tensors.pop(f"{_TABLE}.scale").float()

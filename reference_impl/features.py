@@ -1,4 +1,4 @@
-"""Training features on disk: what the frozen target computed once, so that a training step costs only the head.
+"""Training features on disk: what the frozen target computed once, so that a step costs only the head.
 
 A shard is one safetensors file of whole sequences laid end to end: tokens, post-norm hidden states, and the
 keys and values of the layers that heads may read. A ``FeatureStore`` serves micro-batches of sequences of
@@ -32,6 +32,7 @@ class FeatureBatch:
     hidden : Tensor, shape (batch, length, hidden_size)
         Row ``t`` is the target's state after reading ``tokens[t]``.
     keys, values : dict layer -> Tensor, shape (batch, kv_heads, length, head_dim)
+    prompt_lengths : Tensor of int64, shape (batch,)
     first, last : Tensor of int64, shape (batch,)
         First and last usable anchor ``t``: the pending token is ``tokens[t + 1]``, the first label
         ``tokens[t + 2]``.
@@ -41,11 +42,14 @@ class FeatureBatch:
     hidden: Tensor
     keys: dict[int, Tensor]
     values: dict[int, Tensor]
+    prompt_lengths: Tensor
     first: Tensor
     last: Tensor
 
 
-def write_shard(path: Path, generations: Sequence[Generation], kv_layers: Sequence[int], *, task: str) -> None:
+def write_shard(
+    path: Path, generations: Sequence[Generation], kv_layers: Sequence[int], *, task: str
+) -> None:
     """Write sequences with features to one file (temporary file, then rename)."""
     usable = [g for g in generations if len(g.tokens) - g.prompt_length >= 2]
     if not usable:
@@ -57,8 +61,12 @@ def write_shard(path: Path, generations: Sequence[Generation], kv_layers: Sequen
         "hidden": torch.cat([g.hidden for g in usable if g.hidden is not None]),
     }
     for row, layer in enumerate(kv_layers):
-        tensors[f"keys.{layer}"] = torch.cat([g.keys[row].transpose(0, 1) for g in usable if g.keys is not None])
-        tensors[f"values.{layer}"] = torch.cat([g.values[row].transpose(0, 1) for g in usable if g.values is not None])
+        tensors[f"keys.{layer}"] = torch.cat(
+            [g.keys[row].transpose(0, 1) for g in usable if g.keys is not None]
+        )
+        tensors[f"values.{layer}"] = torch.cat(
+            [g.values[row].transpose(0, 1) for g in usable if g.values is not None]
+        )
     temporary = path.with_suffix(".tmp")
     save_file({k: v.contiguous() for k, v in tensors.items()}, temporary, metadata={"task": task})
     os.replace(temporary, path)
@@ -72,6 +80,10 @@ class FeatureStore:
     folder : Path
     kv_layers : sequence of int
         Layers whose keys and values to serve.
+    prompt_anchors : int
+        How many of the prompt's last tokens serve as anchors too (labelled by the target's distribution).
+    share : float
+        Serve only this leading share of every shard's sequences.
 
     Raises
     ------
@@ -79,8 +91,11 @@ class FeatureStore:
         When the folder holds no shard, a shard is damaged, or a layer was not stored.
     """
 
-    def __init__(self, folder: Path, kv_layers: Sequence[int]) -> None:
+    def __init__(
+        self, folder: Path, kv_layers: Sequence[int], *, prompt_anchors: int = 0, share: float = 1.0
+    ) -> None:
         self.kv_layers = tuple(kv_layers)
+        self.prompt_anchors = prompt_anchors
         self.paths = sorted(folder.glob("*.safetensors"))
         if not self.paths:
             raise ReferenceImplError(f"{folder}: no feature shards (*.safetensors); collect them first")
@@ -91,9 +106,11 @@ class FeatureStore:
         for path in self.paths:
             try:
                 with safe_open(path, framework="pt") as shard:
-                    missing = [n for n in self.kv_layers if f"keys.{n}" not in shard.keys()]
-                    self._lengths.append(shard.get_tensor("lengths").long())
-                    self._prompts.append(shard.get_tensor("prompt_lengths").long())
+                    missing = [n for n in self.kv_layers if f"keys.{n}" not in set(shard.keys())]
+                    lengths = shard.get_tensor("lengths").long()
+                    kept = max(1, round(share * len(lengths)))
+                    self._lengths.append(lengths[:kept])
+                    self._prompts.append(shard.get_tensor("prompt_lengths").long()[:kept])
                     self.tasks.append((shard.metadata() or {}).get("task", ""))
             except (SafetensorError, OSError, json.JSONDecodeError) as error:
                 raise ReferenceImplError(f"{path}: not a readable feature shard ({error})") from error
@@ -102,21 +119,31 @@ class FeatureStore:
 
     def anchor_count(self) -> int:
         """Anchors of one pass over the store."""
-        return sum(int((n - p - 1).clamp(min=0).sum()) for n, p in zip(self._lengths, self._prompts, strict=True))
+        return sum(int(self._counts(shard).sum()) for shard in range(len(self.paths)))
+
+    def sequence_count(self, shard: int) -> int:
+        """Sequences served from one shard."""
+        return len(self._lengths[shard])
+
+    def _first(self, shard: int) -> Tensor:
+        return (self._prompts[shard] - 1 - self.prompt_anchors).clamp(min=0)
+
+    def _counts(self, shard: int) -> Tensor:
+        return self._lengths[shard] - 2 - self._first(shard)
 
     def sequences(self) -> Iterator[tuple[Tensor, int]]:
         """Every sequence's token ids (prompt and response) and its prompt length."""
         for path, lengths, prompt_lengths in zip(self.paths, self._lengths, self._prompts, strict=True):
             with safe_open(path, framework="pt") as shard:
                 tokens = shard.get_tensor("tokens").long()
-            for part, prompt_length in zip(tokens.split(lengths.tolist()), prompt_lengths.tolist(), strict=True):
-                yield part, prompt_length
+            parts = tokens[: int(lengths.sum())].split(lengths.tolist())
+            yield from zip(parts, prompt_lengths.tolist(), strict=True)
 
     def batches(self, *, anchors: int, generator: torch.Generator) -> Iterator[FeatureBatch]:
         """One shuffled pass of micro-batches with about ``anchors`` anchors each (padding included)."""
         plan: list[tuple[int, list[int]]] = []
-        for shard, (lengths, prompts) in enumerate(zip(self._lengths, self._prompts, strict=True)):
-            counts = lengths - prompts - 1
+        for shard in range(len(self.paths)):
+            counts = self._counts(shard)
             jitter = torch.rand(len(counts), generator=generator) * 8
             rows: list[int] = []
             widest = 0
@@ -159,6 +186,7 @@ class FeatureStore:
             hidden=padded("hidden", 0),
             keys={n: padded(f"keys.{n}", 0).transpose(1, 2) for n in self.kv_layers},
             values={n: padded(f"values.{n}", 0).transpose(1, 2) for n in self.kv_layers},
-            first=prompts[list(rows)] - 1,
+            prompt_lengths=prompts[list(rows)],
+            first=self._first(shard)[list(rows)],
             last=lengths[list(rows)] - 3,
         )

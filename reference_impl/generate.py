@@ -120,7 +120,7 @@ def _prefill(
     cache: object,
     chunk: int,
 ) -> None:
-    """Prefill rows of similar length together; right padding is harmless (slots behind it are overwritten)."""
+    """Prefill rows of similar length together; right padding is harmless (its slots are overwritten)."""
     order = torch.argsort(lengths).tolist()
     for first in range(0, len(order), chunk):
         some = order[first : first + chunk]

@@ -1,15 +1,17 @@
 """From the frozen target to trained drafters: which prompts, how many, which dimensions, in which order.
 
-``collect_features`` lets the target answer training prompts and keeps what it computed; ``build_drafter`` sets up
-a drafter of a known design on a draft vocabulary counted from those answers. It does not know how a step of
+``collect_features`` lets the target answer training prompts and keeps what it computed; ``build_drafter`` sets
+up a drafter of a known design on a draft vocabulary counted from those answers. It does not know how a step of
 training works (``train.py``).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -72,7 +74,9 @@ def collect_features(
                 write_shard(path, made, KV_LAYERS, task=task)
                 if report:
                     tokens = sum(len(g.tokens) - g.prompt_length for g in made)
-                    report(f"{path.name}: {tokens} tokens, {tokens / (time.monotonic() - began):.0f} a second")
+                    report(
+                        f"{path.name}: {tokens} tokens, {tokens / (time.monotonic() - began):.0f} a second"
+                    )
 
 
 def draft_vocabulary(store: FeatureStore, vocab_size: int, size: int = DRAFT_VOCAB_SIZE) -> Tensor:
@@ -85,8 +89,18 @@ def draft_vocabulary(store: FeatureStore, vocab_size: int, size: int = DRAFT_VOC
     return counts.topk(size).indices.sort().values
 
 
-def build_drafter(drafter_id: str, target: Target, draft_ids: Tensor, *, seed: int = 0) -> MTPHead | Standalone:
-    """An untrained drafter of one of the known designs, started from the target's embedding geometry."""
+def build_drafter(
+    drafter_id: str,
+    target: Target,
+    draft_ids: Tensor,
+    *,
+    seed: int = 0,
+    changes: Mapping[str, Any] | None = None,
+) -> MTPHead | Standalone:
+    """An untrained drafter of one of the known designs, started from the target's embedding geometry.
+
+    ``changes`` replaces fields of the head's configuration (ablations).
+    """
     torch.manual_seed(seed)
     config = target.backbone.config
     embedding = target.backbone.weights.embedding
@@ -103,10 +117,12 @@ def build_drafter(drafter_id: str, target: Target, draft_ids: Tensor, *, seed: i
             draft_vocab_size=len(draft_ids),
             rope_theta=config.rope_theta,
         )
-        model = MTPHead(head, draft_ids)
+        model = MTPHead(replace(head, **(changes or {})), draft_ids)
     elif drafter_id in STANDALONE_DIMS:
         model = Standalone(
-            StandaloneConfig(vocab_size=config.vocab_size, draft_vocab_size=len(draft_ids), **STANDALONE_DIMS[drafter_id]),
+            StandaloneConfig(
+                vocab_size=config.vocab_size, draft_vocab_size=len(draft_ids), **STANDALONE_DIMS[drafter_id]
+            ),
             draft_ids,
         )
     else:
@@ -116,8 +132,8 @@ def build_drafter(drafter_id: str, target: Target, draft_ids: Tensor, *, seed: i
     return model
 
 
-#: ``standalone_total`` has the head's total parameters, nearly all of them in its table; ``standalone_body`` has
-#: the head's parameters outside tables and LM heads, and a table of its own on top.
+#: ``standalone_total`` has the head's total parameters, most of them in its table; ``standalone_body`` has the
+#: head's parameters outside tables and LM heads, and a table of its own on top.
 STANDALONE_DIMS: dict[str, dict[str, int]] = {
     "standalone_total": {
         "width": 144,

@@ -1,9 +1,9 @@
 """Train a drafter on what the frozen target generated; the target itself is never touched.
 
-Both drafters learn from the same sequences and the same soft labels: the target's next-token distribution over
-the draft vocabulary, recomputed from its cached hidden states, mixed with its actual choice. The head is unrolled
-on its own state as deep as drafts are used; deeper drafts train on a shrinking random subset of anchors.
-Runs checkpoint (model, optimiser, position) and resume after a kill.
+Both drafters learn from the same sequences and the same soft labels: the target's next-token distribution
+over the draft vocabulary, recomputed from its cached hidden states, mixed with its actual choice. The head is
+unrolled on its own state as deep as drafts are used; deeper drafts train on a shrinking random subset of
+anchors. Runs checkpoint (model, optimiser, position) and resume after a kill.
 
 It does not know where the features come from (``features.py``) or how acceptance is measured (``collect.py``).
 """
@@ -42,7 +42,7 @@ class TrainConfig:
     depth_weight : float
         Loss weight of one depth relative to the one before.
     hard_weight : float
-        Share of the label that is the target's actual token; the rest is its distribution.
+        Share of a response token's label that is the token itself; the rest is the target's distribution.
     """
 
     positions: int
@@ -64,14 +64,16 @@ class Labels:
     """Soft labels of the anchors of a batch.
 
     ``probabilities (b, columns, draft_vocab)`` where column ``a + k - 1`` labels draft ``k`` of anchor column
-    ``a``; ``argmax (b, columns)`` is the target's token as an index into the draft vocabulary, -1 where absent.
+    ``a``; ``argmax (b, columns)`` is the true token as an index into the draft vocabulary, -1 where absent.
     """
 
     probabilities: Tensor
     argmax: Tensor
 
 
-def make_labels(batch: FeatureBatch, embedding_rows: Tensor, draft_index: Tensor, columns: int, hard: float) -> Labels:
+def make_labels(
+    batch: FeatureBatch, embedding_rows: Tensor, draft_index: Tensor, columns: int, hard: float
+) -> Labels:
     """Soft labels from cached hidden states: row ``t + 1`` of the target predicts ``tokens[t + 2]``."""
     length = batch.hidden.shape[1]
     steps = torch.arange(columns)
@@ -79,7 +81,8 @@ def make_labels(batch: FeatureBatch, embedding_rows: Tensor, draft_index: Tensor
     hidden = torch.gather(batch.hidden, 1, rows[..., None].expand(-1, -1, batch.hidden.shape[-1]))
     probabilities = F.linear(hidden, embedding_rows).float().softmax(-1)
     label = draft_index[torch.gather(batch.tokens, 1, (rows + 1).clamp(max=length))]
-    known = (label >= 0).float()[..., None]
+    answered = rows + 1 >= batch.prompt_lengths[:, None]  # a prompt's tokens are not the target's choice
+    known = ((label >= 0) & answered).float()[..., None]
     probabilities = probabilities.mul_(1 - hard * known)
     probabilities.scatter_add_(2, label.clamp(min=0)[..., None], hard * known)
     return Labels(probabilities.to(torch.bfloat16), label)
@@ -110,7 +113,12 @@ def head_loss(
         if depth:
             keep = max(1, math.ceil(len(columns) * config.depth_keep))
             chosen = torch.randperm(len(columns), generator=generator)[:keep].sort().values
-            columns, position, rows, state = columns[chosen], position[:, chosen], rows[:, chosen], state[:, chosen]
+            columns, position, rows, state = (
+                columns[chosen],
+                position[:, chosen],
+                rows[:, chosen],
+                state[:, chosen],
+            )
         token_at = position + 1 + depth
         valid = token_at + 1 <= batch.last[:, None] + 2
         tokens = torch.gather(batch.tokens, 1, token_at.clamp(max=length))
@@ -225,7 +233,10 @@ def train(
             if report and batches_done % report_every == 0:
                 rates = " ".join(f"{a:.3f}" for a in _accuracy(window))
                 elapsed = spent + now - started
-                report(f"{seen}/{config.positions} anchors, {elapsed:.0f} s, loss {loss.item():.3f}, top-1 {rates}")
+                report(
+                    f"{seen}/{config.positions} anchors, {elapsed:.0f} s, "
+                    f"loss {loss.item():.3f}, top-1 {rates}"
+                )
             if state_path is not None and now - saved > config.checkpoint_seconds:
                 save_training_state(
                     state_path, model, optimisers, generator, (seen, batches_done, spent + now - started)
