@@ -1,7 +1,8 @@
 """What makes a head good: small heads that differ in one choice, trained alike, scored on held-out responses.
 
-Scores are conditional acceptance by depth along the target's text, which ranks designs; what a design is worth
-in tokens per step is measured by traces (``collect.py``). It does not know how the features were collected.
+Scores are conditional acceptance by depth along the target's text, which ranks designs; what a design is
+worth in tokens per step is measured by traces (``collect.py``). It does not know how the features were
+collected.
 """
 
 from __future__ import annotations

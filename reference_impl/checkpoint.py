@@ -51,8 +51,8 @@ def save_drafter(
 ) -> None:
     """Write a drafter with everything needed to rebuild it.
 
-    Floating-point tensors are stored in ``dtype``, but for a standalone's large embedding table: 8-bit integers
-    with one scale a row. What is measured is always the drafter as loaded from its file.
+    Floating-point tensors are stored in ``dtype``, but for a standalone's large embedding table: 8-bit
+    integers with one scale a row. What is measured is always the drafter as loaded from its file.
     """
     family = "mtp_head" if isinstance(model, MTPHead) else "standalone"
     state = dict(model.state_dict())

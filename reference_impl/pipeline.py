@@ -1,8 +1,8 @@
 """From the frozen target to trained drafters: which prompts, how many, which dimensions, in which order.
 
-``collect_features`` lets the target answer training prompts and keeps what it computed; ``build_drafter`` sets
-up a drafter of a known design on a draft vocabulary counted from those answers. It does not know how a step of
-training works (``train.py``).
+``collect_features`` lets the target answer training prompts and keeps what it computed; ``build_drafter``
+sets up a drafter of a known design on a draft vocabulary counted from those answers. It does not know how a
+step of training works (``train.py``).
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ def build_drafter(
     return model
 
 
-#: ``standalone_total`` has the head's total parameters, most of them in its table; ``standalone_body`` has the
-#: head's parameters outside tables and LM heads, and a table of its own on top.
+#: ``standalone_total`` has the head's total parameters, most of them in its table; ``standalone_body`` has
+#: the head's parameters outside tables and LM heads, and a table of its own on top.
 STANDALONE_DIMS: dict[str, dict[str, int]] = {
     "standalone_total": {
         "width": 144,

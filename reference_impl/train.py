@@ -5,7 +5,8 @@ over the draft vocabulary, recomputed from its cached hidden states, mixed with 
 unrolled on its own state as deep as drafts are used; deeper drafts train on a shrinking random subset of
 anchors. Runs checkpoint (model, optimiser, position) and resume after a kill.
 
-It does not know where the features come from (``features.py``) or how acceptance is measured (``collect.py``).
+It does not know where the features come from (``features.py``) or how acceptance is measured
+(``collect.py``).
 """
 
 from __future__ import annotations
