@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from simulator.acceptance.base import Acceptance
     from simulator.drafters.base import DrafterModel
     from simulator.specs import TargetSpec
+    from simulator.studies.replays import ReplayedTrace
 
 BEST = "best"
 HOW = "--acceptance-trace FILE, --acceptance NAME, --acceptance-rate A or --acceptance-length T"
@@ -120,7 +121,7 @@ class Case:
         return list(whole_numbers(self.draft_length, where="--draft-length"))
 
     def acceptance_of(
-        self, target: TargetSpec, drafter: DrafterModel, length: int | None
+        self, target: TargetSpec, drafter: DrafterModel, length: int | None, task: str | None
     ) -> Acceptance | None:
         """The one acceptance that was given.
 
@@ -136,7 +137,12 @@ class Case:
         if len(used) > 1:
             raise DraftscopeError(f"acceptance: {' and '.join(used)} given; allowed: exactly one of {HOW}.")
         if self.acceptance_trace is not None:
-            return self._traced(self.acceptance_trace, target, drafter)
+            traced = self._traced(self.acceptance_trace, target, drafter)
+            return traced if task is None else traced.of_task(task)
+        if task is not None:
+            raise DraftscopeError(
+                f"--tasks: {task!r} given without --acceptance-trace; only a trace has tasks."
+            )
         if drafter.family == "none" or length == 0:
             return None
         if not used:
@@ -162,7 +168,7 @@ class Case:
         value = number(text, where="--acceptance-length", minimum=1.0)
         return LengthAcceptance(length=value or 1.0, at_draft_length=length)
 
-    def _traced(self, file: str, target: TargetSpec, drafter: DrafterModel) -> Acceptance:
+    def _traced(self, file: str, target: TargetSpec, drafter: DrafterModel) -> ReplayedTrace:
         from simulator.studies.replays import loaded, replayed
 
         own = loaded(Path(file)).metadata.drafter_id
@@ -216,7 +222,7 @@ class Question:
         from simulator.drafters import build_drafter
 
         drafter = build_drafter(self.drafter, self.target)
-        acceptance = self.case.acceptance_of(self.target, drafter, self.length)
+        acceptance = self.case.acceptance_of(self.target, drafter, self.length, self.arguments["task"])
         shipped = self.drafter if not self.drafter.endswith(".toml") else drafter
         arguments = {**self.arguments, "drafter": shipped, "acceptance": acceptance}
         if self.length is not None:

@@ -99,12 +99,12 @@ def compare(
     from simulator.studies.compare import compare as study
 
     found = study(
-        devices=_needed(device, "--device"),
+        devices=needed(device, "--device"),
         runtimes=names(runtime) or None,
         engine=engine,
         targets=names(target) or None,
-        drafters=None if drafters == "all" else _needed(drafters, "--drafters"),
-        tasks=None if tasks == "all" else _needed(tasks, "--tasks"),
+        drafters=None if drafters == "all" else needed(drafters, "--drafters"),
+        tasks=None if tasks == "all" else needed(tasks, "--tasks"),
         draft_lengths=whole_numbers(draft_length, where="--draft-length", minimum=1),
         batches=whole_numbers(batch, where="--batch", minimum=1),
         traces=trace_files(acceptance_trace),
@@ -125,7 +125,8 @@ def compare(
     return 0
 
 
-def _needed(text: str, where: str) -> list[str]:
+def needed(text: str, where: str) -> list[str]:
+    """Names of an option that must hold at least one."""
     found = names(text)
     if not found:
         raise DraftscopeError(f"{where}: {text!r} given; allowed: one or more names, comma-separated.")

@@ -88,7 +88,7 @@ def trace_evidence(
     note = "" if model.kind == "measured" else f"acceptance carried over from {model.id}"
     return Evidence(
         label=model.id,
-        members=tuple((task, model, task) for task in model.trace.tasks),
+        members=tuple((task, model.of_task(task), task) for task in model.trace.tasks),
         pooled=model,
         max_draft_length=model.max_draft_length,
         note=note,
