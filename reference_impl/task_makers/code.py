@@ -1,4 +1,4 @@
-"""Prompts of the code class: a function head with its docstring; HumanEval is the test set, mined and composed heads train."""
+"""Prompts of the code class: function heads; HumanEval is test, mined and composed heads are train."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def rows(name: str) -> Iterator[dict[str, Any]]:
 
 
 def in_split(key: str, split: str) -> bool:
-    """Return whether a source document belongs to a split; every file uses the same rule, so splits never leak."""
+    """Return whether a source document belongs to a split; one rule for every file, so splits never leak."""
     return (zlib.crc32(key.encode("utf-8")) % TEST_EVERY == 0) == (split == "test")
 
 

@@ -1,4 +1,4 @@
-"""Tiny template grammar: ``{a|b}`` picks one, ``<slot>`` draws a word, ``<slot#1>`` draws once per scene; knows no task."""
+"""Template grammar: ``{a|b}`` picks one, ``<slot>`` draws a word, ``<slot#1>`` once a scene; no task."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def words(split: str) -> dict[str, list[str]]:
 
 
 def _join_day(match: re.Match[str]) -> str:
-    """Keep one preposition before a day: "on tomorrow" loses it, "until on the 3rd" becomes "until the 3rd"."""
+    """Keep one preposition before a day: "on tomorrow" loses it; "until on" keeps the first."""
     lead, day = match.group(0).split(" ")[0], match.group(1)
     if day == "on ":
         return lead + " "

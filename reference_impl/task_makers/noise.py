@@ -1,4 +1,4 @@
-"""Typing and grammar errors as people make them on a phone; knows English spelling only through small word tables."""
+"""Typing and grammar errors as made on a phone; knows English spelling only through small word tables."""
 
 from __future__ import annotations
 
@@ -9,32 +9,39 @@ import numpy as np
 from reference_impl.task_makers.grammar import pick
 
 _NEIGHBOURS = {
-    "q": "wa", "w": "qes", "e": "wrd", "r": "etf", "t": "ryg", "y": "tuh", "u": "yij", "i": "uok", "o": "ipl", "p": "ol",
-    "a": "qsz", "s": "adw", "d": "sfe", "f": "dgr", "g": "fht", "h": "gjy", "j": "hku", "k": "jli", "l": "kop",
-    "z": "xa", "x": "zcs", "c": "xvd", "v": "cbf", "b": "vng", "n": "bmh", "m": "nj",
+    "q": "wa", "w": "qes", "e": "wrd", "r": "etf", "t": "ryg", "y": "tuh", "u": "yij", "i": "uok",
+    "o": "ipl", "p": "ol", "a": "qsz", "s": "adw", "d": "sfe", "f": "dgr", "g": "fht", "h": "gjy",
+    "j": "hku", "k": "jli", "l": "kop", "z": "xa", "x": "zcs", "c": "xvd", "v": "cbf", "b": "vng",
+    "n": "bmh", "m": "nj",
 }  # fmt: skip
 _CONFUSED = {
-    "their": "there", "there": "their", "they're": "their", "your": "you're", "you're": "your", "its": "it's", "it's": "its",
-    "to": "too", "too": "to", "than": "then", "then": "than", "hear": "here", "here": "hear", "know": "no", "buy": "by",
-    "by": "buy", "week": "weak", "meet": "meat", "where": "were", "were": "where", "whether": "weather", "weather": "whether",
-    "new": "knew", "write": "right", "right": "write", "through": "threw", "piece": "peace", "lose": "loose", "quite": "quiet",
-    "whole": "hole", "accept": "except", "affect": "effect", "break": "brake", "wait": "weight", "wear": "where", "see": "sea",
-    "a": "an", "an": "a", "who": "whom", "of": "off", "off": "of", "one": "won", "two": "to", "our": "are",
+    "their": "there", "there": "their", "they're": "their", "your": "you're", "you're": "your",
+    "its": "it's", "it's": "its", "to": "too", "too": "to", "than": "then", "then": "than",
+    "hear": "here", "here": "hear", "know": "no", "buy": "by", "by": "buy", "week": "weak",
+    "meet": "meat", "where": "were", "were": "where", "whether": "weather", "weather": "whether",
+    "new": "knew", "write": "right", "right": "write", "through": "threw", "piece": "peace",
+    "lose": "loose", "quite": "quiet", "whole": "hole", "accept": "except", "affect": "effect",
+    "break": "brake", "wait": "weight", "wear": "where", "see": "sea", "a": "an", "an": "a",
+    "who": "whom", "of": "off", "off": "of", "one": "won", "two": "to", "our": "are",
 }  # fmt: skip
 _MISSPELT = {
-    "definitely": "definately", "receive": "recieve", "received": "recieved", "tomorrow": "tommorow", "separate": "seperate",
-    "because": "becuase", "believe": "beleive", "friend": "freind", "friends": "freinds", "until": "untill", "really": "realy",
-    "beautiful": "beutiful", "restaurant": "resturant", "weird": "wierd", "necessary": "neccessary", "which": "wich",
-    "their": "thier", "appointment": "apointment", "meeting": "meting", "different": "diffrent", "probably": "probly",
-    "government": "goverment", "business": "buisness", "tonight": "tonite", "address": "adress", "beginning": "begining",
-    "occurred": "occured", "always": "allways", "calendar": "calender", "people": "peple", "important": "importent",
-    "interesting": "intresting", "library": "libary", "finally": "finaly", "available": "availible", "together": "togehter",
-    "would": "woud", "should": "shoud", "every": "evry", "environment": "enviroment", "immediately": "immediatly",
+    "definitely": "definately", "receive": "recieve", "received": "recieved", "tomorrow": "tommorow",
+    "separate": "seperate", "because": "becuase", "believe": "beleive", "friend": "freind",
+    "friends": "freinds", "until": "untill", "really": "realy", "beautiful": "beutiful",
+    "restaurant": "resturant", "weird": "wierd", "necessary": "neccessary", "which": "wich",
+    "their": "thier", "appointment": "apointment", "meeting": "meting", "different": "diffrent",
+    "probably": "probly", "government": "goverment", "business": "buisness", "tonight": "tonite",
+    "address": "adress", "beginning": "begining", "occurred": "occured", "always": "allways",
+    "calendar": "calender", "people": "peple", "important": "importent", "interesting": "intresting",
+    "library": "libary", "finally": "finaly", "available": "availible", "together": "togehter",
+    "would": "woud", "should": "shoud", "every": "evry", "environment": "enviroment",
+    "immediately": "immediatly",
 }  # fmt: skip
 _AGREEMENT = {
-    "is": "are", "are": "is", "was": "were", "has": "have", "have": "has", "does": "do", "doesn't": "don't", "don't": "doesn't",
-    "went": "goed", "bought": "buyed", "came": "come", "saw": "seen", "did": "done", "made": "maked", "gave": "give", "took": "take",
-    "isn't": "aren't", "goes": "go", "wants": "want", "needs": "need", "says": "say", "makes": "make", "starts": "start",
+    "is": "are", "are": "is", "was": "were", "has": "have", "have": "has", "does": "do",
+    "doesn't": "don't", "don't": "doesn't", "went": "goed", "bought": "buyed", "came": "come",
+    "saw": "seen", "did": "done", "made": "maked", "gave": "give", "took": "take", "isn't": "aren't",
+    "goes": "go", "wants": "want", "needs": "need", "says": "say", "makes": "make", "starts": "start",
 }  # fmt: skip
 _TABLES = (_CONFUSED, _MISSPELT, _AGREEMENT)
 

@@ -14,7 +14,7 @@ WORDS_PER_ERROR = (6.0, 12.0)
 
 
 def clean_text(rng: np.random.Generator, split: str) -> str:
-    """Return one to three correct sentences: messages from templates, or one or two sentences found in documents."""
+    """Return one to three correct sentences, from templates or found in documents."""
     if rng.random() < FOUND_SHARE:
         found = texts("sentences.jsonl.gz", split)
         return " ".join(pick(rng, found) for _ in range(int(rng.choice([1, 2], p=[0.7, 0.3]))))

@@ -12,7 +12,10 @@ SYSTEM = "You are chatting with a friend. Answer in one or two short sentences."
 
 
 def make(rng: np.random.Generator, split: str) -> tuple[str, list[dict[str, str]]]:
-    """Return the conversation and the chat messages of one prompt: earlier talk sets the tone, the last message is to be answered."""
+    """Return the conversation and the chat messages of one prompt.
+
+    Earlier talk sets the tone; the last message is the one to answer.
+    """
     talk = part(templates(FILE)["talk"], split)
     messages = [{"role": "system", "content": SYSTEM}]
     for index in rng.choice(len(talk), size=int(rng.integers(3, 6)), replace=False):
