@@ -106,7 +106,7 @@ def build_drafter(
             f"Allowed for it: {', '.join(list_drafters(target.id))}."
         )
     built = FAMILIES[loaded.family][1](loaded, target, loaded.scheme(quant))
-    return assemble(loaded, target, built)
+    return assemble(loaded, target, built, own_precision=quant is None)
 
 
 @lru_cache(maxsize=128)

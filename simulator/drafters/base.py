@@ -25,6 +25,8 @@ class Part:
         Bytes that stay in a memory-mapped file and are paged in by rows.
     note : str
         Where the number comes from.
+    resident_low_bytes, resident_high_bytes : float or None
+        Range of ``resident_bytes``; both None where it is known.
     """
 
     name: str
@@ -32,6 +34,8 @@ class Part:
     resident_bytes: float
     mapped_bytes: float = 0.0
     note: str = ""
+    resident_low_bytes: float | None = None
+    resident_high_bytes: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +66,8 @@ class DrafterModel:
         Own KV per token of the local layers, up to the window.
     host_s_per_step : float
         Host search time per step (n-gram).
-    host_s_low, host_s_high : float
-        Its range (equal to the value where none is stated).
+    host_s_low, host_s_high : float or None
+        Its range; both None where none is stated.
     sources : tuple of str
         Where the numbers come from.
     kind : str
@@ -89,8 +93,8 @@ class DrafterModel:
     own_kv_window: int | None = None
     own_kv_windowed_bytes_per_token: float = 0.0
     host_s_per_step: float = 0.0
-    host_s_low: float = 0.0
-    host_s_high: float = 0.0
+    host_s_low: float | None = None
+    host_s_high: float | None = None
     sources: tuple[str, ...] = ()
     kind: str = "derived"
     target_id: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveInt, model_validator
@@ -47,6 +47,25 @@ class Cited(BaseModel):
         return self
 
 
+class PartRange(BaseModel):
+    """Range of the resident bytes of a part that the file's dimensions and precision give.
+
+    Attributes
+    ----------
+    low, high : float
+        Range [B].
+    source, note : str
+        Bibliography key, and what the ends stand for.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    low: NonNegativeFloat = Field(allow_inf_nan=False)
+    high: NonNegativeFloat = Field(allow_inf_nan=False)
+    source: str = Field(min_length=1)
+    note: str = Field(min_length=1)
+
+
 class DrafterSpec(BaseModel):
     """Fields that all families share.
 
@@ -62,6 +81,8 @@ class DrafterSpec(BaseModel):
         Precision of its weights and cache: a named scheme or a table. It is never taken from the target.
     expected_params : int or None
         If given, the arithmetic must give exactly this many parameters.
+    part_ranges : dict of str to PartRange
+        Ranges of parts whose dimensions or precision are assumed, by name of the part.
     kind, sources, note : str
         Weakest evidence, bibliography keys, and what is assumed.
     """
@@ -75,6 +96,7 @@ class DrafterSpec(BaseModel):
     trace_id: str = ""
     quant: str | QuantScheme = "int8"
     expected_params: PositiveInt | None = None
+    part_ranges: dict[str, PartRange] = Field(default_factory=dict)
     kind: Kind
     sources: tuple[str, ...] = Field(default=(), strict=False)
     note: str = ""
@@ -112,13 +134,28 @@ class Built:
     kinds: tuple[str, ...] = ()
 
 
-def assemble(spec: DrafterSpec, target: TargetSpec, built: Built) -> DrafterModel:
+def assemble(
+    spec: DrafterSpec, target: TargetSpec, built: Built, *, own_precision: bool = True
+) -> DrafterModel:
     """Join what a family computed with the identity and the evidence of its file.
+
+    Parameters
+    ----------
+    spec : DrafterSpec
+        The file.
+    target : TargetSpec
+        The target.
+    built : Built
+        What the family computed.
+    own_precision : bool
+        False: the precision is the caller's, so a part may lie outside its range, which then reaches to it.
 
     Raises
     ------
     DraftscopeError
-        The parameters do not add up to ``expected_params``.
+        The parameters do not add up to ``expected_params``, or a part lies outside its range.
+    UnknownNameError
+        A range of a part that the drafter lacks.
     """
     params = sum(part.params for part in built.parts)
     if spec.expected_params is not None and params != spec.expected_params:
@@ -128,11 +165,12 @@ def assemble(spec: DrafterSpec, target: TargetSpec, built: Built) -> DrafterMode
     host = built.host_s
     kinds = [spec.kind, *built.kinds, *([host.kind] if host else [])]
     sources = [*spec.sources, *([host.source] if host else [])]
+    sources += [stated.source for stated in spec.part_ranges.values()]
     return DrafterModel(
         id=spec.id,
         family=spec.family,
         label=spec.label or spec.id,
-        parts=built.parts,
+        parts=_with_ranges(spec, built.parts, own_precision),
         draft_ops=built.draft_ops,
         prefill_ops=built.prefill_ops,
         passes_per_step=built.passes_per_step,
@@ -142,14 +180,34 @@ def assemble(spec: DrafterSpec, target: TargetSpec, built: Built) -> DrafterMode
         own_kv_window=built.own_kv_window,
         own_kv_windowed_bytes_per_token=built.own_kv_windowed_bytes_per_token,
         host_s_per_step=host.value if host else 0.0,
-        host_s_low=(host.value if host.low is None else host.low) if host else 0.0,
-        host_s_high=(host.value if host.high is None else host.high) if host else 0.0,
+        host_s_low=host.low if host else None,
+        host_s_high=host.high if host else None,
         trace_id=spec.trace_id or spec.id,
         sources=tuple(dict.fromkeys(sources)),
         kind=max(kinds, key=_WEAKEST_LAST.index),
         target_id=target.id,
         note=spec.note,
     )
+
+
+def _with_ranges(spec: DrafterSpec, parts: tuple[Part, ...], own_precision: bool) -> tuple[Part, ...]:
+    where, names = f"drafter {spec.id}: part_ranges", [part.name for part in parts]
+    for name in spec.part_ranges:
+        if name not in names:
+            raise UnknownNameError(where, name, names)
+    ranged = []
+    for part in parts:
+        stated = spec.part_ranges.get(part.name)
+        if stated is not None:
+            low, high = min(stated.low, part.resident_bytes), max(stated.high, part.resident_bytes)
+            if own_precision and (low, high) != (stated.low, stated.high):
+                raise DraftscopeError(
+                    f"{where}.{part.name}: {stated.low:g} to {stated.high:g} given; allowed: a range that "
+                    f"holds the {part.resident_bytes:g} B of the part."
+                )
+            part = replace(part, resident_low_bytes=low, resident_high_bytes=high)
+        ranged.append(part)
+    return tuple(ranged)
 
 
 def weights_part(name: str, params: int, bits: float, note: str = "") -> Part:
@@ -164,7 +222,9 @@ def cited_part(name: str, amount: Cited | None, params: int = 0) -> tuple[Part, 
     note = (
         f"{amount.kind}, {amount.source}: {amount.note}" if amount.note else f"{amount.kind}, {amount.source}"
     )
-    return (Part(name=name, params=params, resident_bytes=amount.value, note=note),)
+    part = Part(name=name, params=params, resident_bytes=amount.value, note=note,
+                resident_low_bytes=amount.low, resident_high_bytes=amount.high)  # fmt: skip
+    return (part,)
 
 
 def cited_kinds(*amounts: Cited | None) -> tuple[str, ...]:

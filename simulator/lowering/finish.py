@@ -149,7 +149,7 @@ def finish(
         "time": lowered.kind_of("time"),
         "prefill": lowered.kind_of("time", "prefill"),
         "energy": lowered.kind_of("time", "prefill", "energy"),
-        "memory": weakest_kind(lowered.spec_kinds),
+        "memory": lowered.kind_of("memory"),
     }
     if acceptance_kind is not None:
         groups["acceptance"] = acceptance_kind

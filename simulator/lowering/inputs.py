@@ -9,9 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from hw_profiles.schema import DeviceProfile, Engine, RuntimeProfile
+from simulator.drafters.base import DrafterModel
 from simulator.results import weakest_kind
 
-Group = Literal["time", "prefill", "energy"]
+Group = Literal["time", "prefill", "energy", "memory"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +27,8 @@ class Input:
         published | measured | derived | assumed.
     sources : tuple of str
         Reference keys.
-    group : {"time", "prefill", "energy"}
-        What it moves: decode times, prefill times only, or energies only.
+    group : {"time", "prefill", "energy", "memory"}
+        What it moves: decode times, prefill times only, energies only, or RAM only.
     """
 
     value: Any
@@ -112,6 +113,33 @@ def side_inputs(runtime: RuntimeProfile, engine: Engine) -> dict[str, Input]:
     return inputs
 
 
+def drafter_inputs(drafter: DrafterModel) -> dict[str, Input]:
+    """Inputs of a drafter: its host search, and the RAM of its parts, which are drawn together.
+
+    Parameters
+    ----------
+    drafter : DrafterModel
+        The drafter.
+    """
+    parts = drafter.parts
+    return {
+        "host_s_per_step": Input(
+            value=drafter.host_s_per_step, low=drafter.host_s_low, high=drafter.host_s_high, kind=drafter.kind
+        ),
+        "drafter_resident_bytes": Input(
+            value={part.name: part.resident_bytes for part in parts},
+            low={part.name: _or(part.resident_low_bytes, part.resident_bytes) for part in parts},
+            high={part.name: _or(part.resident_high_bytes, part.resident_bytes) for part in parts},
+            kind=drafter.kind,
+            group="memory",
+        ),
+    }
+
+
+def _or(end: float | None, value: float) -> float:
+    return value if end is None else end
+
+
 def _cited(rows: list[tuple[str, Any, Any]], default: Group) -> Iterator[tuple[str, Input]]:
     for name, cited, group in rows:
         yield name, Input(value=cited.value, low=cited.low, high=cited.high, kind=cited.kind,
@@ -121,8 +149,8 @@ def _cited(rows: list[tuple[str, Any, Any]], default: Group) -> Iterator[tuple[s
 def _table(table: Mapping[Any, Any], group: Group) -> Input:
     return Input(
         value={key: cited.value for key, cited in table.items()},
-        low={key: cited.value if cited.low is None else cited.low for key, cited in table.items()},
-        high={key: cited.value if cited.high is None else cited.high for key, cited in table.items()},
+        low={key: _or(cited.low, cited.value) for key, cited in table.items()},
+        high={key: _or(cited.high, cited.value) for key, cited in table.items()},
         kind=weakest_kind(cited.kind for cited in table.values()),
         sources=tuple(dict.fromkeys(source for cited in table.values() for source in cited.sources)),
         group=group,

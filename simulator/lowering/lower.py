@@ -13,7 +13,7 @@ from hw_profiles.schema import DeviceProfile, RuntimeProfile, engine_for
 from simulator.drafters.base import DrafterModel
 from simulator.errors import DraftscopeError
 from simulator.lowering.compiled import compile_ops
-from simulator.lowering.inputs import Input, device_inputs, side_inputs
+from simulator.lowering.inputs import Input, device_inputs, drafter_inputs, side_inputs
 from simulator.lowering.lowered import SIDE_AXES, Lowered
 from simulator.lowering.memory import KvShape, Memory
 from simulator.results import KINDS
@@ -74,10 +74,7 @@ def lower(
     if draft_stack is not stack or draft_on != on:
         own = _transferred(side_inputs(draft_stack, where.engines[draft_on]), draft_stack, where)
         inputs |= {f"draft_{name}": own[name] for name in own if name in SIDE_AXES}
-    low, high = drafting.host_s_low or None, drafting.host_s_high or None
-    inputs["host_s_per_step"] = Input(
-        value=drafting.host_s_per_step, low=low, high=high if low is not None else None, kind=drafting.kind
-    )
+    inputs |= drafter_inputs(drafting)
     ops = model_ops.target_ops(served)
     notes = [*(_note(each, where) for each in stacks), served.note, drafting.note]
     references = [*served.sources, served.quant.source, *drafting.sources]
@@ -187,7 +184,6 @@ def _memory(target: TargetSpec, ops: tuple[model_ops.Op, ...], drafter: DrafterM
             windowed_bytes_per_token=target.kv_windowed_bytes_per_token(),
             window=infinite if window is None else window,
         ),
-        drafter_parts=tuple((part.name, part.resident_bytes) for part in drafter.parts),
         drafter_mapped_bytes=drafter.mapped_bytes,
         drafter_gather_bytes_per_token=gathered(drafter.draft_ops),
         drafter_kv=KvShape(

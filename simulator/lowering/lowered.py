@@ -48,6 +48,7 @@ AXES = {
     "base_power_w": "rest of the SoC [W]",
     "floor_per_step_s": "floor of a speculative step [s]",
     "host_s_per_step": "host search of the drafter [s]",
+    "drafter_resident_bytes": "RAM of the drafter: a mapping of part to bytes [B]",
     "target_weight_scale": "factor on the target's parameters [1]",
     "drafter_weight_scale": "factor on the drafter's parameters [1]",
     "prompt_tokens": "prompt [tokens]",
@@ -152,7 +153,7 @@ class Lowered:
             For negative numbers and NaN.
         """
         for name, value in axes.items():
-            _check_axis(name, value)
+            self._check_axis(name, value)
         asked = {} if scenario is None else {
             name: getattr(scenario, name)
             for name in ("prompt_tokens", "output_tokens", "draft_length", "batch", "context")
@@ -183,10 +184,27 @@ class Lowered:
             draft_length=asked.get("draft_length", 0),
             batch=asked.get("batch", 1),
             memory=self.memory,
+            drafter_resident_bytes=value("drafter_resident_bytes"),
             fixed_context=asked.get("context"),
             target_weight_scale=asked.get("target_weight_scale", 1.0),
             drafter_weight_scale=asked.get("drafter_weight_scale", 1.0),
         )
+
+    def _check_axis(self, name: str, value: Any) -> None:
+        plain = name.removeprefix("draft_")
+        if name not in AXES and not (plain != name and plain in SIDE_AXES):
+            raise UnknownNameError("axis", name, AXES)
+        known = self.inputs.get(plain if plain in self.inputs else name)
+        if known is not None and isinstance(known.value, Mapping):
+            given = set(value) if isinstance(value, Mapping) else None
+            if given != set(known.value):
+                raise DraftscopeError(
+                    f"axis {name}: {value!r} given; allowed: a number for each of {', '.join(known.value)}."
+                )
+        numbers = value.values() if isinstance(value, Mapping) else [value]
+        for number in numbers:
+            for part in number if isinstance(number, tuple) else (number,):
+                _check_number(name, part)
 
     def _side(self, axes: Mapping[str, Any], *, draft: bool) -> Side:
         """One side: its ``draft_`` axis, else the plain axis where both share a runtime, else the profile."""
@@ -228,20 +246,13 @@ def _scaled(table: Mapping[str, Quantity], factor: Quantity) -> Mapping[str, Qua
     return {key: value * factor for key, value in table.items()}
 
 
-def _check_axis(name: str, value: Any) -> None:
-    if name not in AXES and not (name.startswith("draft_") and name.removeprefix("draft_") in SIDE_AXES):
-        raise UnknownNameError("axis", name, AXES)
-    if isinstance(value, Mapping):
-        parts: tuple[Any, ...] = tuple(value.values())
-    else:
-        parts = value if isinstance(value, tuple) else (value,)
-    for part in parts:
-        try:
-            array = np.asarray(part, dtype=float)
-        except (TypeError, ValueError):
-            raise DraftscopeError(f"axis {name}: {part!r} given; allowed: finite numbers >= 0.") from None
-        low, high = (array.min(), array.max()) if array.size else (0.0, 0.0)
-        if not (low >= 0.0 and high < math.inf):
-            raise DraftscopeError(
-                f"axis {name}: {float(low)!r} to {float(high)!r} given; allowed: finite numbers >= 0."
-            )
+def _check_number(name: str, value: Any) -> None:
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise DraftscopeError(f"axis {name}: {value!r} given; allowed: finite numbers >= 0.") from None
+    low, high = (array.min(), array.max()) if array.size else (0.0, 0.0)
+    if not (low >= 0.0 and high < math.inf):
+        raise DraftscopeError(
+            f"axis {name}: {float(low)!r} to {float(high)!r} given; allowed: finite numbers >= 0."
+        )

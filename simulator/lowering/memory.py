@@ -49,8 +49,6 @@ class Memory:
         Rows gathered from tables for one token [B].
     target_kv, drafter_kv : KvShape
         Caches of one stream.
-    drafter_parts : tuple of (str, float)
-        Resident parts of the drafter [B].
     drafter_mapped_bytes : float
         Mapped tables of the drafter [B].
     vocab_size, hidden_size, intermediate_size : int
@@ -61,7 +59,6 @@ class Memory:
     target_mapped_bytes: float
     target_gather_bytes_per_token: float
     target_kv: KvShape
-    drafter_parts: tuple[tuple[str, float], ...]
     drafter_mapped_bytes: float
     drafter_gather_bytes_per_token: float
     drafter_kv: KvShape
@@ -97,7 +94,7 @@ def ram_ledger(params: CostParams) -> dict[str, Quantity]:
         "target_mapped": _touched(memory.target_mapped_bytes, memory.target_gather_bytes_per_token, tokens),
         "target_kv_cache": params.batch * memory.target_kv.bytes_at(context),
     }
-    for name, resident in memory.drafter_parts:
+    for name, resident in params.drafter_resident_bytes.items():
         ledger[f"drafter_{name}"] = resident * params.drafter_weight_scale
     if memory.drafter_mapped_bytes:
         ledger["drafter_mapped"] = _touched(

@@ -159,7 +159,9 @@ class CostParams:
     draft_length, batch : float or array
         Drafts per step and streams decoded together.
     memory : Memory
-        What stays in RAM.
+        What else stays in RAM.
+    drafter_resident_bytes : mapping of str to float or array
+        RAM of the drafter by part [B].
     fixed_context : float, array or None
         Context of every step where the caller fixed it; None lets it grow.
     target_weight_scale, drafter_weight_scale : float or array
@@ -186,6 +188,7 @@ class CostParams:
     draft_length: Quantity
     batch: Quantity
     memory: Memory
+    drafter_resident_bytes: Mapping[str, Quantity]
     fixed_context: Quantity | None = None
     target_weight_scale: Quantity = 1.0
     drafter_weight_scale: Quantity = 1.0

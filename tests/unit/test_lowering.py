@@ -221,10 +221,24 @@ def test_every_documented_axis_can_be_bound():
         "macs_per_s": {"int8": 1e12, "f16": 1e12, "f32": 1e12},
         "energy_per_mac_j": {"int8": 1e-12, "f16": 1e-12, "f32": 1e-12},
         "verify_curve": lowered.inputs["verify_curve"].value,
+        "drafter_resident_bytes": {"history": 1e6},
     }
     for name in AXES:
         params = lowered.bind(SCENARIO, **{name: tables.get(name, 0.5)})
         assert params.verify_cost(2).time_at(100) > 0
+
+
+@pytest.mark.parametrize(("axis", "wrong"), [
+    ("macs_per_s", 1e12),
+    ("macs_per_s", {"int8": 1e12}),
+    ("draft_macs_per_s", {"int8": 1e12, "f16": 1e12, "f32": 1e12, "int4": 1e12}),
+    ("drafter_resident_bytes", {"layers": 1e6}),
+    ("drafter_resident_bytes", {"history": -1e6}),
+])  # fmt: skip
+def test_tables_need_their_own_keys(axis, wrong):
+    lowered = lower(device="pixel_9", target=TARGET, drafter="ngram", runtime="litert_lm_gpu_mali")
+    with pytest.raises(DraftscopeError, match=f"axis {axis}"):
+        lowered.bind(SCENARIO, **{axis: wrong})
 
 
 @pytest.mark.parametrize("wrong", [-1.0, float("nan"), float("inf"), "fast", np.array([1.0, -1.0])])
