@@ -1,0 +1,261 @@
+"""The sentences of a report, written from its records: the answer, and what each figure shows; no markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from simulator.studies.reporting.designs import Design
+from simulator.studies.rows import Row
+
+Record = Mapping[str, Any]
+MIB = 2.0**20
+
+
+def answer(designs: Sequence[Design], *, device: str, target: str) -> str:
+    """The verdict for one device and target, with its reason.
+
+    Parameters
+    ----------
+    designs : sequence of Design
+        All drafters of the target on the device, plain decoding among them.
+    device, target : str
+        Names for people.
+    """
+    known = _drafted(designs)
+    if not known:
+        return f"On {device} no drafter of {target} has known acceptance; only costs are shown."
+    best = max(known, key=lambda design: design.best.decode_tokens_per_s or 0.0)
+    row = best.best
+    kind = row.acceptance_kind or "assumed"
+    if (row.speedup or 0.0) <= 1.0:
+        return (
+            f"On {device}, decode {target} plainly: even the best drafter, {_lower(row.label)}, gives "
+            f"{row.speedup:.2f}×{_span(row)} with {kind} acceptance, because a step costs "
+            f"{row.break_even_acceptance_length:.2f} plain passes and yields "
+            f"{row.mean_acceptance_length:.2f} tokens."
+        )
+    return (
+        f"On {device}, {_lower(row.label)} makes {target} {row.speedup:.2f}× as fast as plain "
+        f"decoding{_span(row)}{_rivals(row, known, best)}: {row.decode_tokens_per_s:.3g} tokens/s with "
+        f"{row.draft_length} drafts a step, which then yields {row.mean_acceptance_length:.2f} tokens for "
+        f"the time of {row.break_even_acceptance_length:.2f} plain passes. Acceptance is {kind}{_doubt(row)}."
+    )
+
+
+def _doubt(row: Row) -> str:
+    if row.speedup_low is None or row.speedup_low >= 1.0:
+        return ""
+    return "; the ranges of the hardware numbers do not exclude a loss"
+
+
+def _rivals(row: Row, known: Sequence[Design], best: Design) -> str:
+    others = [design.best for design in known if design.first.drafter != best.first.drafter]
+    alone = [other for other in others if other.family == "standalone" and other.speedup]
+    if row.family == "standalone" or not alone:
+        return ""
+    rival = max(alone, key=lambda other: other.decode_tokens_per_s or 0.0)
+    return f", the best standalone drafter {rival.speedup:.2f}×"
+
+
+def speedup_reading(records: Sequence[Record]) -> str:
+    """What the speedup curves of one task say."""
+    tops = [record for record in records if record["best"]]
+    if not tops:
+        return ""
+    top = max(tops, key=lambda record: record["speedup"])
+    losing = [record for record in tops if record["speedup"] < 1.0]
+    if top["speedup"] <= 1.0:
+        return "No drafter pays here: decode plainly."
+    text = f"Best: {_lower(top['label'])}, {top['speedup']:.2f}× at K = {top['draft_length']}"
+    low = top.get("speedup_low")
+    if low is not None and low < 1.0:
+        text += f"; the inputs' ranges do not exclude a loss (down to {low:.2f}×)"
+    if losing:
+        text += f"; {len(losing)} of {len(tops)} drafters never pay"
+    return text + "."
+
+
+def published_reading(records: Sequence[Record]) -> str:
+    """What speedup curves of several benchmarks say."""
+    tops = [record for record in records if record["best"]]
+    if len(tops) < 2:
+        return speedup_reading(records)
+    fast = max(tops, key=lambda record: record["speedup"])
+    slow = min(tops, key=lambda record: record["speedup"])
+    return (
+        f"From {slow['speedup']:.2f}× at K = {slow['draft_length']} on the hardest benchmark shown to "
+        f"{fast['speedup']:.2f}× at K = {fast['draft_length']} on the easiest: one K does not fit all text."
+    )
+
+
+def speed_reading(records: Sequence[Record]) -> str:
+    """What the decode speeds say."""
+    drafted = [record for record in records if record["drafter"] != "none"]
+    plain = [record for record in records if record["drafter"] == "none"]
+    if not drafted or not plain:
+        return ""
+    best = max(drafted, key=lambda record: record["decode_tokens_per_s"])
+    low = min(record["decode_tokens_per_s"] for record in plain)
+    high = max(record["decode_tokens_per_s"] for record in plain)
+    base = f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g}"
+    return (
+        f"Plain decoding runs at {base} tokens/s; the fastest case is {_lower(best['label'])} at "
+        f"{best['decode_tokens_per_s']:.3g}. Whiskers are the ranges of the inputs, shared by all drafters: "
+        "they move together."
+    )
+
+
+def energy_reading(records: Sequence[Record]) -> str:
+    """What the energies say."""
+    drafters = {record["drafter"]: record for record in records}
+    plain = drafters.get("none")
+    others = [record for name, record in drafters.items() if name != "none"]
+    if plain is None or not others:
+        return ""
+    best = min(others, key=lambda record: record["decode_j"])
+    change = 1.0 - best["decode_j"] / plain["decode_j"]
+    worst = max(others, key=lambda record: record["rejected_share"])
+    verb = f"saves {change:.0%} of" if change > 0 else f"adds {-change:.0%} to"
+    return (
+        f"{_upper(best['label'])} {verb} the decode energy of plain decoding; rejected drafts cost up to "
+        f"{worst['rejected_share']:.0%} of it ({_lower(worst['label'])}). "
+        "The number at a bar is decoding alone."
+    )
+
+
+def ram_reading(records: Sequence[Record], *, free_bytes: float, device: str) -> str:
+    """What the RAM bars say."""
+    totals = {record["drafter"]: record for record in records}
+    if not totals:
+        return ""
+    most = max(totals.values(), key=lambda record: record["total_bytes"])
+    share = most["total_bytes"] / free_bytes
+    if share > 1.0:
+        return (
+            f"{_upper(most['label'])} with its target needs {most['total_bytes'] / MIB:,.0f} MiB, more than "
+            f"the {free_bytes / MIB:,.0f} MiB that {device} has left."
+        )
+    return (
+        f"All fit: the largest ({_lower(most['label'])}) takes {share:.0%} of the "
+        f"{free_bytes / MIB:,.0f} MiB that {device} has left after system and reservations."
+    )
+
+
+def drafter_ram_reading(records: Sequence[Record]) -> str:
+    """What the drafters' own RAM says."""
+    totals = {record["drafter"]: record for record in records}
+    heads = [record for name, record in totals.items() if "mtp" in name or "assistant" in name]
+    alone = [record for name, record in totals.items() if "standalone" in name]
+    if not heads or not alone:
+        return "RAM that speculation adds to plain decoding, part by part."
+    head = min(heads, key=lambda record: record["total_bytes"])
+    other = max(alone, key=lambda record: record["total_bytes"])
+    parts = [record for record in records if record["drafter"] == other["drafter"]]
+    top = sorted(parts, key=lambda record: -record["ram_bytes"])[:2]
+    named = " and ".join(
+        f"{record['ram_bytes'] / MIB:,.0f} MiB {record['part'].removeprefix('drafter_')}" for record in top
+    )
+    named = named.replace("_", " ").replace("kv", "KV")
+    saved = (other["total_bytes"] - head["total_bytes"]) / MIB
+    return (
+        f"{_upper(head['label'])} takes {saved:,.0f} MiB less than {_lower(other['label'])}, whose largest "
+        f"parts are {named}."
+    )
+
+
+def byte_reading(records: Sequence[Record]) -> str:
+    """What the byte ledger says."""
+    totals = {record["drafter"]: record for record in records}
+    plain = totals.pop("none", None)
+    if plain is None or not totals:
+        return ""
+    best = min(totals.values(), key=lambda record: record["total_bytes"])
+    own = sum(record["bytes_per_token"] for record in records
+              if record["drafter"] == best["drafter"] and record["part"].startswith("drafter_"))  # fmt: skip
+    return (
+        f"{_upper(best['label'])} moves {best['total_bytes'] / 1e6:,.0f} MB per token instead of "
+        f"{plain['total_bytes'] / 1e6:,.0f} MB, {own / 1e6:,.0f} MB of it for drafting: fewer reads of the "
+        "target are the whole gain."
+    )
+
+
+def roofline_reading(passes: Sequence[Record], roof: Record) -> str:
+    """What the roofline says."""
+    plain = next(record for record in passes if record["pass"] == "plain")
+    wide = max(
+        (record for record in passes if record["pass"] == "verify"), key=lambda record: record["width"]
+    )
+    reached = roof["achieved_bandwidth_bytes_per_s"] / roof["peak_bandwidth_bytes_per_s"]
+    if wide["macs_per_byte"] < roof["ridge_macs_per_byte"]:
+        said = "stay left of it, so the hardware could verify them almost free"
+    else:
+        said = "reach it, so arithmetic limits them"
+    return (
+        f"A plain pass does {plain['macs_per_byte']:.2g} MACs a byte, the ridge is at "
+        f"{roof['ridge_macs_per_byte']:.0f}: {wide['width']} rows {said}. This runtime reaches {reached:.0%} of "
+        "the bandwidth."
+    )
+
+
+def verify_reading(records: Sequence[Record]) -> str:
+    """What the verify curves say, at width 5."""
+    at = [record for record in records if record["width"] == 5 and record["runtime"] != "ideal"]
+    if not at:
+        return ""
+    cheap = min(at, key=lambda record: record["verify_cost_ratio"])
+    dear = max(at, key=lambda record: record["verify_cost_ratio"])
+    return (
+        f"Verifying 4 drafts costs {cheap['verify_cost_ratio']:.2f} plain passes under {cheap['label']} and "
+        f"{dear['verify_cost_ratio']:.2f} under {dear['label']}: the runtime decides whether drafts pay."
+    )
+
+
+def acceptance_reading(records: Sequence[Record]) -> str:
+    """What acceptance by depth says for one task."""
+    first = [record for record in records
+             if record["depth"] == 1 and record["per_position_acceptance_rate"] is not None]  # fmt: skip
+    if not first:
+        return ""
+    best = max(first, key=lambda record: record["per_position_acceptance_rate"])
+    fourth = [record["per_position_acceptance_rate"] for record in records
+              if record["drafter"] == best["drafter"] and record["depth"] == 4]  # fmt: skip
+    tail = f", all of the first four {fourth[0]:.0%}" if fourth and fourth[0] is not None else ""
+    return (
+        f"{_upper(best['label'])}: first draft accepted {best['per_position_acceptance_rate']:.0%} of the "
+        f"time{tail} ({best['requests']} responses)."
+    )
+
+
+def _drafted(designs: Iterable[Design]) -> list[Design]:
+    return [design for design in designs if design.known and not design.plain]
+
+
+def _span(row: Row) -> str:
+    if row.speedup_low is None or row.speedup_high is None:
+        return ""
+    return f" ({row.speedup_low:.2f} to {row.speedup_high:.2f})"
+
+
+_SPOKEN = {
+    "Frozen MTP head": "the frozen MTP head",
+    "Frozen MTP head (Nano stand-in)": "the frozen MTP head",
+    "Conventional MTP with its own KV (Nano stand-in)": "conventional MTP",
+    "Standalone drafter, the head's total parameters": "the standalone drafter of the same total size",
+    "Standalone drafter, the head's non-embedding parameters": "the standalone drafter of the same body size",
+    "Standalone drafter, 128M": "the 128M standalone drafter",
+    "Prompt look-up (n-gram)": "n-gram look-up",
+    "Suffix look-up in the training responses": "suffix look-up in training responses",
+}
+
+
+def _lower(label: str) -> str:
+    """A drafter's label inside a sentence."""
+    if label in _SPOKEN:
+        return _SPOKEN[label]
+    return f"the {label}" if "assistant" in label else label[:1].lower() + label[1:]
+
+
+def _upper(label: str) -> str:
+    text = _lower(label)
+    return text[:1].upper() + text[1:]
