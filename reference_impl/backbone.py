@@ -10,11 +10,13 @@ It does not know: training, dropout, sliding windows, mixture of experts, or any
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from .linear import linear, pack
 
 
 @dataclass(frozen=True)
@@ -91,23 +93,23 @@ class KVCache:
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """Root-mean-square norm over the last axis, computed in float32 as transformers does."""
-    wide = x.float()
-    wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)
-    return weight * wide.to(x.dtype)
+    return weight * F.rms_norm(x.float(), weight.shape, None, eps).to(x.dtype)
 
 
 def rope_tables(capacity: int, head_dim: int, theta: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Cosine and sine tables ``(capacity, head_dim)`` of rotary embedding, half-split layout."""
+    """Tables ``(capacity, head_dim)`` of rotary embedding, half-split layout.
+
+    The first is the cosine; the second the sine, negated in its first half, so that a rotation needs no sign.
+    """
     inverse = 1.0 / theta ** (torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim)
     angles = torch.outer(torch.arange(capacity, dtype=torch.float32), inverse)
-    angles = torch.cat([angles, angles], dim=-1)
-    return angles.cos().to(dtype), angles.sin().to(dtype)
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat([cos, cos], dim=-1).to(dtype), torch.cat([-sin, sin], dim=-1).to(dtype)
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Apply rotary embedding; ``cos`` and ``sin`` broadcast against ``x`` ``(..., head_dim)``."""
-    half = x.shape[-1] // 2
-    return x * cos + torch.cat([-x[..., half:], x[..., :half]], dim=-1) * sin
+def rotate(x: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:
+    """Apply rotary embedding; the tables broadcast against ``x`` ``(..., head_dim)``."""
+    return x * cos + x.roll(x.shape[-1] // 2, dims=-1) * signed_sin
 
 
 class Backbone:
@@ -122,11 +124,24 @@ class Backbone:
         Longest sequence for which rotary tables are kept.
     """
 
-    def __init__(self, config: BackboneConfig, weights: BackboneWeights, *, max_positions: int = 8192) -> None:
+    def __init__(
+        self, config: BackboneConfig, weights: BackboneWeights, *, max_positions: int = 8192
+    ) -> None:
         self.config = config
         self.weights = weights
         self.dtype = weights.embedding.dtype
         self._cos, self._sin = rope_tables(max_positions, config.head_dim, config.rope_theta, self.dtype)
+        self._head = pack(weights.embedding)
+        self._layers = [
+            replace(
+                layer,
+                qkv=pack(layer.qkv),
+                attention_output=pack(layer.attention_output),
+                gate_up=pack(layer.gate_up),
+                down=pack(layer.down),
+            )
+            for layer in weights.layers
+        ]
 
     def new_cache(self, *, batch: int = 1, capacity: int) -> KVCache:
         """Allocate an empty cache of ``capacity`` slots a sequence."""
@@ -138,7 +153,7 @@ class Backbone:
 
     def lm_head(self, hidden: Tensor) -> Tensor:
         """Logits ``(..., vocab_size)`` of post-final-norm hidden states."""
-        return F.linear(hidden, self.weights.embedding)
+        return linear(hidden, self._head)
 
     @torch.inference_mode()
     def forward(
@@ -168,35 +183,43 @@ class Backbone:
         end = int(start.max()) + width if per_row else start + width
         span = end if span is None else span
         if end > span or span > cache.capacity:
-            raise ValueError(f"span: positions up to {end} and span {span} must fit the cache of {cache.capacity}")
+            raise ValueError(
+                f"span: positions up to {end} and span {span} must fit the cache of {cache.capacity}"
+            )
         steps = torch.arange(width)
         positions = start[:, None] + steps if per_row else (start + steps)[None, :]
         cos, sin = self._cos[positions][:, None], self._sin[positions][:, None]
-        visible = torch.arange(span)[None, None, :] <= positions[:, :, None]
-        mask = torch.zeros(visible.shape, dtype=self.dtype).masked_fill_(~visible, float("-inf"))
-        groups = cfg.num_attention_heads // cfg.num_key_value_heads
-        mask = mask.repeat(1, groups, 1)[:, None]
+        heads, kv_heads = cfg.num_attention_heads, cfg.num_key_value_heads
+        groups = heads // kv_heads
+        mask = None
+        if per_row or width > 1 or span > end:  # a single query at the end of the span sees all of it
+            visible = torch.arange(span)[None, None, :] <= positions[:, :, None]
+            mask = torch.zeros(visible.shape, dtype=self.dtype).masked_fill_(~visible, float("-inf"))
+            mask = mask.repeat(1, groups, 1)[:, None]
         rows = torch.arange(batch)[:, None] if per_row else None
 
         x = self.embed(tokens)
-        split = (cfg.num_attention_heads, cfg.num_key_value_heads, cfg.num_key_value_heads)
-        for i, layer in enumerate(self.weights.layers):
-            qkv = F.linear(rms_norm(x, layer.input_norm, cfg.rms_norm_eps), layer.qkv)
-            q, k, v = qkv.view(batch, width, sum(split), cfg.head_dim).transpose(1, 2).split(split, dim=1)
-            q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+        for i, layer in enumerate(self._layers):
+            qkv = linear(rms_norm(x, layer.input_norm, cfg.rms_norm_eps), layer.qkv)
+            qkv = qkv.view(batch, width, heads + 2 * kv_heads, cfg.head_dim).transpose(1, 2)
+            rotated = rotate(qkv[:, : heads + kv_heads], cos, sin)
+            q, k, v = rotated[:, :heads], rotated[:, heads:], qkv[:, heads + kv_heads :]
             if rows is None:
                 cache.keys[i][:, :, start:end] = k
                 cache.values[i][:, :, start:end] = v
             else:
                 cache.keys[i][rows, :, positions] = k.transpose(1, 2)
                 cache.values[i][rows, :, positions] = v.transpose(1, 2)
-            q = q.reshape(batch, cfg.num_key_value_heads, groups * width, cfg.head_dim)
+            q = q.reshape(batch, kv_heads, groups * width, cfg.head_dim)
             attended = F.scaled_dot_product_attention(
                 q, cache.keys[i][:, :, :span], cache.values[i][:, :, :span], attn_mask=mask
             )
-            attended = attended.reshape(batch, cfg.num_attention_heads, width, cfg.head_dim)
-            attended = attended.transpose(1, 2).reshape(batch, width, -1)
-            x = x + F.linear(attended, layer.attention_output)
-            gate, up = F.linear(rms_norm(x, layer.post_attention_norm, cfg.rms_norm_eps), layer.gate_up).chunk(2, -1)
-            x = x + F.linear(F.silu(gate) * up, layer.down)
+            attended = (
+                attended.reshape(batch, heads, width, cfg.head_dim).transpose(1, 2).reshape(batch, width, -1)
+            )
+            x = x + linear(attended, layer.attention_output)
+            gate, up = linear(rms_norm(x, layer.post_attention_norm, cfg.rms_norm_eps), layer.gate_up).chunk(
+                2, -1
+            )
+            x = x + linear(F.silu(gate) * up, layer.down)
         return rms_norm(x, self.weights.final_norm, cfg.rms_norm_eps)

@@ -31,10 +31,17 @@ class Target:
     tokenizer: Tokenizer
     chat_template: jinja2.Template
 
+    def render_chat(self, messages: list[dict[str, str]]) -> str:
+        """Text of a conversation with the assistant's turn opened, as the model reads it."""
+        return self.chat_template.render(messages=messages, add_generation_prompt=True)
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text; control tokens in it are recognised, none are added."""
+        return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
+
     def encode_chat(self, messages: list[dict[str, str]]) -> list[int]:
         """Token ids of a conversation with the assistant's turn opened."""
-        text = self.chat_template.render(messages=messages, add_generation_prompt=True)
-        return self.tokenizer.encode(text, add_special_tokens=False).ids
+        return self.encode(self.render_chat(messages))
 
 
 def file_sha256(path: Path) -> str:
@@ -66,7 +73,8 @@ def load_gguf_target(path: Path, *, target_id: str, dtype: torch.dtype = torch.f
         fields = {key: field.contents() for key, field in reader.fields.items()}
         tensors = {t.name: t for t in reader.tensors}
     except Exception as error:  # the gguf package raises bare errors of many kinds on damaged files
-        raise ReferenceImplError(f"{path}: not a readable GGUF file ({type(error).__name__}: {error})") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise ReferenceImplError(f"{path}: not a readable GGUF file ({reason})") from error
     architecture = fields.get("general.architecture")
     if architecture != "llama":
         raise ReferenceImplError(f"{path}: general.architecture: given {architecture!r}, allowed 'llama'")
@@ -75,7 +83,8 @@ def load_gguf_target(path: Path, *, target_id: str, dtype: torch.dtype = torch.f
         weights = _weights(tensors, config, dtype)
     except KeyError as error:
         raise ReferenceImplError(f"{path}: tensor {error} is missing") from error
-    template = jinja2.Environment(trim_blocks=True, lstrip_blocks=True).from_string(fields["tokenizer.chat_template"])
+    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(fields["tokenizer.chat_template"])
     return Target(target_id, file_sha256(path), Backbone(config, weights), _tokenizer(fields), template)
 
 
@@ -140,6 +149,7 @@ def _tokenizer(fields: dict[str, Any]) -> Tokenizer:
     )
     tokenizer.decoder = decoders.ByteLevel()
     control = 3
-    special = [t for t, kind in zip(tokens, fields["tokenizer.ggml.token_type"], strict=True) if kind == control]
+    kinds = fields["tokenizer.ggml.token_type"]
+    special = [t for t, kind in zip(tokens, kinds, strict=True) if kind == control]
     tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
     return tokenizer

@@ -1,8 +1,8 @@
 """Frozen multi-token prediction head: a small Transformer after the target's last layer.
 
 The head joins the target's embedding of the pending token with a state, projects the pair down to its own
-width, and runs a few layers that have *queries only*: each cross-attends the keys and values that one layer of
-the frozen target already holds in its cache. It owns no cache and needs no prefill. Its output, projected
+width, and runs a few layers that have *queries only*: each cross-attends the keys and values that one layer
+of the frozen target already holds in its cache. It owns no cache and needs no prefill. Its output, projected
 back up, is the state of the next draft, so drafts are made one after another while the position and the
 visible keys stay those of the step's start.
 
@@ -58,15 +58,22 @@ class MTPLayer(nn.Module):
         self.gate_up = nn.Linear(config.width, 2 * config.intermediate_size, bias=False)
         self.down = nn.Linear(config.intermediate_size, config.width, bias=False)
 
-    def forward(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        """``x (b, a, width)``, ``keys``/``values (b, kv_heads, s, head_dim)``, ``mask (b, 1, a, s)`` additive."""
+    def forward(
+        self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, cos: Tensor, sin: Tensor
+    ) -> Tensor:
+        """``x (b, a, width)``, ``keys, values (b, kv_heads, s, head_dim)``, additive mask ``(b, 1, a, s)``"""
         cfg = self.config
         b, a, _ = x.shape
-        q = self.query(self.attention_norm(x)).view(b, a, cfg.num_attention_heads, cfg.head_dim).transpose(1, 2)
+        q = (
+            self.query(self.attention_norm(x))
+            .view(b, a, cfg.num_attention_heads, cfg.head_dim)
+            .transpose(1, 2)
+        )
         q = rotate(q, cos, sin).to(keys.dtype)
         groups = cfg.num_attention_heads // cfg.num_key_value_heads
         q = q.reshape(b, cfg.num_key_value_heads, groups * a, cfg.head_dim)
-        out = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask.repeat(1, 1, groups, 1))
+        mask = None if mask is None else mask.repeat(1, 1, groups, 1)
+        out = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
         out = out.reshape(b, cfg.num_attention_heads, a, cfg.head_dim).transpose(1, 2).reshape(b, a, -1)
         x = x + self.attention_output(out.to(x.dtype))
         gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, -1)
@@ -88,7 +95,9 @@ class MTPHead(nn.Module):
     def __init__(self, config: MTPHeadConfig, draft_ids: Tensor, *, max_positions: int = 8192) -> None:
         super().__init__()
         if draft_ids.shape != (config.draft_vocab_size,):
-            raise ValueError(f"draft_ids: given shape {tuple(draft_ids.shape)}, allowed ({config.draft_vocab_size},)")
+            raise ValueError(
+                f"draft_ids: given shape {tuple(draft_ids.shape)}, allowed ({config.draft_vocab_size},)"
+            )
         self.config = config
         size = config.target_hidden_size
         self.embedding_norm = nn.RMSNorm(size, eps=config.rms_norm_eps)
@@ -132,7 +141,7 @@ class MTPHead(nn.Module):
         state: Tensor,
         keys: Sequence[Tensor],
         values: Sequence[Tensor],
-        mask: Tensor,
+        mask: Tensor | None,
         rotary: tuple[Tensor, Tensor],
     ) -> tuple[Tensor, Tensor]:
         """One draft for each anchor.
@@ -144,7 +153,7 @@ class MTPHead(nn.Module):
         keys, values : one ``(batch, kv_heads, slots, head_dim)`` tensor for each head layer
             The target's own cache, not a copy.
         mask : Tensor, shape (batch, 1, anchors, slots)
-            Additive; slot ``j`` is visible when ``j <= t``.
+            Additive; slot ``j`` is visible when ``j <= t``. None: every slot given is visible.
         rotary : pair of Tensor
             Tables at the position of the pending token, the same for every draft of a step.
 

@@ -42,7 +42,9 @@ class StandaloneLayer(nn.Module):
         heads = config.num_attention_heads + 2 * config.num_key_value_heads
         self.attention_norm = nn.RMSNorm(config.width, eps=config.rms_norm_eps)
         self.qkv = nn.Linear(config.width, heads * config.head_dim, bias=False)
-        self.attention_output = nn.Linear(config.num_attention_heads * config.head_dim, config.width, bias=False)
+        self.attention_output = nn.Linear(
+            config.num_attention_heads * config.head_dim, config.width, bias=False
+        )
         self.mlp_norm = nn.RMSNorm(config.width, eps=config.rms_norm_eps)
         self.gate_up = nn.Linear(config.width, 2 * config.intermediate_size, bias=False)
         self.down = nn.Linear(config.intermediate_size, config.width, bias=False)
@@ -55,8 +57,9 @@ class StandaloneLayer(nn.Module):
         mask: Tensor | None,
         cache: tuple[Tensor, Tensor] | None,
         start: int,
+        causal: bool,
     ) -> Tensor:
-        """``x (b, w, width)``; with a cache, keys are written at ``start`` and attention spans ``mask``."""
+        """``x (b, w, width)``; with a cache, keys go to slot ``start`` and all slots before are seen."""
         cfg = self.config
         b, w, _ = x.shape
         split = (cfg.num_attention_heads, cfg.num_key_value_heads, cfg.num_key_value_heads)
@@ -69,7 +72,7 @@ class StandaloneLayer(nn.Module):
             span = start + w
             k, v = cache[0][:, :, :span], cache[1][:, :, :span]
         out = F.scaled_dot_product_attention(
-            q.to(v.dtype), k.to(v.dtype), v, attn_mask=mask, is_causal=mask is None, enable_gqa=split[0] != split[1]
+            q.to(v.dtype), k.to(v.dtype), v, attn_mask=mask, is_causal=causal, enable_gqa=split[0] != split[1]
         )
         x = x + self.attention_output(out.transpose(1, 2).reshape(b, w, -1))
         gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, -1)
@@ -84,7 +87,9 @@ class Standalone(nn.Module):
     def __init__(self, config: StandaloneConfig, draft_ids: Tensor, *, max_positions: int = 8192) -> None:
         super().__init__()
         if draft_ids.shape != (config.draft_vocab_size,):
-            raise ValueError(f"draft_ids: given shape {tuple(draft_ids.shape)}, allowed ({config.draft_vocab_size},)")
+            raise ValueError(
+                f"draft_ids: given shape {tuple(draft_ids.shape)}, allowed ({config.draft_vocab_size},)"
+            )
         self.config = config
         self.embedding = nn.Embedding(config.vocab_size, config.width)
         nn.init.normal_(self.embedding.weight, std=0.02)
@@ -95,12 +100,12 @@ class Standalone(nn.Module):
 
     @torch.no_grad()
     def initialise_from(self, embedding: Tensor) -> None:
-        """Start the table from the target's, projected on its leading directions (same help as the head gets)."""
+        """Start the table from the target's on its leading directions (the same help as the head gets)."""
         wide = embedding.float()
         _, vectors = torch.linalg.eigh(wide.T @ wide)
         basis = vectors[:, -self.config.width :]
         table = wide @ basis
-        self.embedding.weight.copy_(table)
+        self.embedding.weight.copy_(table / table.norm(dim=-1).mean())
         for layer in self.layers:
             nn.init.normal_(layer.attention_output.weight, std=1e-3)
             nn.init.normal_(layer.down.weight, std=1e-3)
@@ -111,18 +116,31 @@ class Standalone(nn.Module):
         return [(torch.zeros(shape, dtype=dtype), torch.zeros(shape, dtype=dtype)) for _ in self.layers]
 
     def forward(
-        self, tokens: Tensor, *, cache: list[tuple[Tensor, Tensor]] | None = None, start: int = 0
+        self,
+        tokens: Tensor,
+        *,
+        cache: list[tuple[Tensor, Tensor]] | None = None,
+        start: int = 0,
+        positions: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
-        """Features ``(batch, width, hidden)`` of ``tokens (batch, width)``; causal, cached when a cache is given."""
+        """Features ``(batch, width, hidden)`` of ``tokens (batch, width)``, causal.
+
+        With a cache, keys and values go to its slots from ``start`` on. ``positions (width,)`` and the
+        boolean ``mask (width, start + width)`` replace the causal order, for many continuations side by
+        side.
+        """
         x = self.embedding(tokens)
         width = tokens.shape[1]
-        cos, sin = (t[start : start + width].to(x.dtype) for t in (self._cos, self._sin))
-        mask = None
-        if cache is not None:
-            slots = torch.arange(start + width)
-            mask = slots[None, :] <= (start + torch.arange(width))[:, None]
+        if positions is None:
+            positions = torch.arange(start, start + width)
+        cos, sin = self._cos[positions].to(x.dtype), self._sin[positions].to(x.dtype)
+        if mask is None and start and width > 1:
+            mask = torch.arange(start + width) <= positions[:, None]
         for i, layer in enumerate(self.layers):
-            x = layer(x, cos, sin, mask, None if cache is None else cache[i], start)
+            x = layer(
+                x, cos, sin, mask, None if cache is None else cache[i], start, mask is None and width > 1
+            )
         return self.final_norm(x)
 
     def logits(self, features: Tensor) -> Tensor:
