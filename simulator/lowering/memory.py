@@ -74,6 +74,21 @@ def last_context(params: CostParams) -> Quantity:
     return params.prompt_tokens + params.output_tokens - 1.0 + params.draft_length
 
 
+def resident_weights(params: CostParams) -> dict[str, Quantity]:
+    """Weights of the target, and parts of the drafter, that stay in RAM [B].
+
+    Parameters
+    ----------
+    params : CostParams
+        Design or designs.
+    """
+    return {
+        "target_weights": params.memory.target_resident_bytes * params.target_weight_scale,
+        **{f"drafter_{name}": resident * params.drafter_weight_scale
+           for name, resident in params.drafter_resident_bytes.items()},
+    }  # fmt: skip
+
+
 def ram_ledger(params: CostParams) -> dict[str, Quantity]:
     """Peak RAM by part [B].
 
@@ -89,13 +104,11 @@ def ram_ledger(params: CostParams) -> dict[str, Quantity]:
     memory = params.memory
     context = last_context(params)
     tokens = params.batch * context
-    ledger: dict[str, Quantity] = {
-        "target_weights": memory.target_resident_bytes * params.target_weight_scale,
+    ledger = {
+        **resident_weights(params),
         "target_mapped": _touched(memory.target_mapped_bytes, memory.target_gather_bytes_per_token, tokens),
         "target_kv_cache": params.batch * memory.target_kv.bytes_at(context),
     }
-    for name, resident in params.drafter_resident_bytes.items():
-        ledger[f"drafter_{name}"] = resident * params.drafter_weight_scale
     if memory.drafter_mapped_bytes:
         ledger["drafter_mapped"] = _touched(
             memory.drafter_mapped_bytes, memory.drafter_gather_bytes_per_token, tokens

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from simulator.lowering.affine import ContextSums, Quantity
-from simulator.lowering.memory import last_context, ram_bytes, ram_ledger
+from simulator.lowering.memory import last_context, ram_bytes, ram_ledger, resident_weights
 from simulator.lowering.params import CostParams, PassCost, PrefillCost, Side
 from simulator.lowering.workload import VerifyGroup, Workload
 from simulator.physics.energy import dram_energy_j, engine_energy_j, rejected_energy_j
@@ -270,7 +270,7 @@ def metrics_of(
         "request_energy_j": total_j / batch,
         "average_power_w": total_j / request_s,
         "peak_power_w": _highest([_ratio(by_phase[phase], time_s) for phase, time_s in phase_times.items()]),
-        "weight_bytes": params.target_pass.weight_bytes * params.target_weight_scale,
+        "weight_bytes": _sum(resident_weights(params)),
         "kv_cache_bytes": batch * (memory.target_kv.bytes_at(context) + memory.drafter_kv.bytes_at(context)),
         "mapped_bytes": memory.target_mapped_bytes + memory.drafter_mapped_bytes,
         "peak_ram_bytes": ram_bytes(params),

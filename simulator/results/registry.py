@@ -88,7 +88,7 @@ _ROWS = (
     ("peak_power_w", "W", "peak phase power", "lower",
      "Highest average power of any phase."),
     ("weight_bytes", "B", "weights resident", "lower",
-     "Target and drafter weights that stay in RAM."),
+     "Weights of the target and parts of the drafter that stay in RAM."),
     ("mapped_bytes", "B", "weights mapped", "lower",
      "Tables that stay in a memory-mapped file; touched pages count as RAM."),
     ("kv_cache_bytes", "B", "KV caches", "lower",

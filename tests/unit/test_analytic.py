@@ -232,6 +232,15 @@ def test_every_metric_of_the_registry_is_given_but_the_engines_own():
     assert result.references and result.inputs_digest
 
 
+@pytest.mark.parametrize("case", [ASSISTANT, {**CASE, "target": "gemma_4_26b_a4b", "drafter": "ngram"}])
+def test_weights_in_ram_are_those_of_the_ledger_whatever_a_pass_reads(case):
+    result = predict(**case, acceptance=0.8, **TOKENS, draft_length=4, intervals=False)
+    lowered = lower(**case)
+    drafter = lowered.drafter.resident_bytes
+    assert result["weight_bytes"] == pytest.approx(lowered.memory.target_resident_bytes + drafter)
+    assert result["weight_bytes"] == pytest.approx(result.ram_ledger["target_weights"] + drafter)
+
+
 def test_positional_and_published_acceptance():
     model = PositionalAcceptance(conditional_rates=(0.9, 0.5))
     result = predict(**ASSISTANT, acceptance=model, **TOKENS, draft_length=2, intervals=False)
