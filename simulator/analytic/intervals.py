@@ -7,21 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from simulator.lowering import Lowered
 from simulator.lowering.finish import Case, metrics_of_case
 from simulator.lowering.inputs import Input
+from simulator.lowering.question import Question
 from simulator.lowering.workload import Workload
-from simulator.specs import Scenario
 
 LEVEL = 0.9
 """Share of the draws inside an interval."""
 
 
 def intervals_of(
-    lowered: Lowered,
+    question: Question,
     case: Case,
-    scenario: Scenario,
-    axes: dict[str, Any],
     point: dict[str, Any],
     *,
     length_range: tuple[float, float] | None,
@@ -36,14 +33,10 @@ def intervals_of(
 
     Parameters
     ----------
-    lowered : Lowered
-        Inputs with ranges.
+    question : Question
+        Inputs with ranges; the caller's overrides are not drawn.
     case : Case
         What was predicted.
-    scenario : Scenario
-        Numbers asked for.
-    axes : dict
-        The caller's overrides; they are not drawn.
     point : dict of str to float
         Metrics at the values.
     length_range : (float, float) or None
@@ -53,6 +46,7 @@ def intervals_of(
     draws : int
         Number of draws.
     """
+    lowered, axes = question.lowered, question.axes
     drawn = {name: value for name, value in lowered.draw(rng, draws).items() if name not in axes}
     work = case.work
     if length_range is not None:
@@ -61,7 +55,7 @@ def intervals_of(
         work = stretched(work, length.drawn(rng.random(draws)))
     if not drawn and work is case.work:
         return {}
-    params = lowered.bind(scenario, **{**drawn, **axes})
+    params = lowered.bind(question.scenario, **{**drawn, **axes})
     params = replace(params, prompt_tokens=case.params.prompt_tokens, output_tokens=case.params.output_tokens)
     values, _ = metrics_of_case(replace(case, params=params, work=work), ledger=False)
     names = [name for name, value in values.items() if np.ndim(value) > 0]

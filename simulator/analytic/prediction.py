@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from simulator.analytic.intervals import intervals_of
-from simulator.errors import DraftscopeError
-from simulator.lowering import CostParams, lower_cached
-from simulator.lowering.acceptance import as_acceptance, kind_of, survival_of
+from simulator.lowering import CostParams
+from simulator.lowering.acceptance import survival_of
 from simulator.lowering.affine import Quantity
 from simulator.lowering.finish import Case, case_of_steps, finish
+from simulator.lowering.question import ask
 from simulator.lowering.workload import closed_form_workload, expected_workload
 from simulator.results import Result, digest_of
 from simulator.specs import Scenario
@@ -58,7 +58,7 @@ def predict(
     scenario : Scenario, optional
         Tokens, draft length, batch, context, engines. The next four arguments override it.
     prompt_tokens, output_tokens, draft_length, batch : float or array, optional
-        Numbers of the scenario.
+        Numbers of the scenario. Tokens may be fractions, as means are.
     task : str, optional
         Task class of a trace.
     axes : dict, optional
@@ -82,83 +82,34 @@ def predict(
     DraftscopeError, hw_profiles.errors.ProfileError
         For unknown names (with the nearest), missing acceptance, NaN, negative and impossible numbers.
     """
-    asked = scenario or Scenario(prompt_tokens=1, output_tokens=2)
-    lowered = lower_cached(
-        device=device,
-        target=target,
-        drafter=drafter,
-        runtime=runtime,
-        engine=engine or asked.engine,
-        draft_runtime=draft_runtime,
-        draft_engine=draft_engine or asked.draft_engine,
-    )
-    given = {
-        "prompt_tokens": prompt_tokens,
-        "output_tokens": output_tokens,
-        "draft_length": draft_length,
-        "batch": batch,
-    }
-    asked = replace(asked, **{name: value for name, value in given.items() if value is not None})
-    length = asked.draft_length
-    if lowered.drafter.family == "none" and np.any(np.asarray(length) > 0):
-        raise DraftscopeError(f"draft_length: {length!r} given for drafter 'none'; allowed: 0.")
-    model = as_acceptance(
-        acceptance,
-        target_id=lowered.ids["target"],
-        drafter=lowered.drafter,
-        draft_length=length,
-        transfer=transfer,
-    )
-    params = lowered.bind(asked, **(axes or {}))
+    question = ask(
+        device=device, target=target, drafter=drafter, acceptance=acceptance, runtime=runtime, engine=engine,
+        draft_runtime=draft_runtime, draft_engine=draft_engine, scenario=scenario,
+        prompt_tokens=prompt_tokens, output_tokens=output_tokens, draft_length=draft_length, batch=batch,
+        task=task, axes=axes, transfer=transfer,
+    )  # fmt: skip
+    asked, model, length = question.scenario, question.acceptance, question.scenario.draft_length
+    params = question.bind()
     steps = None if model is None or np.ndim(length) else model.steps(int(length), task=task)
     survival = None
     if steps is not None:
-        own = scenario is None and prompt_tokens is None
-        case = case_of_steps(params, steps, prompt_tokens=None if own else asked.prompt_tokens)
+        prompt = asked.prompt_tokens if question.has_prompt else None
+        case = case_of_steps(params, steps, prompt_tokens=prompt)
     else:
-        _check_tokens(asked, given=scenario is not None or None not in (prompt_tokens, output_tokens))
+        question.check_tokens()
         survival = survival_of(model, length)
         case = _expected(params, survival)
-    largest = int(np.max(length))
-    identity = {
-        "case": lowered.digest,
-        "scenario": asked,
-        "axes": axes,
-        "acceptance": None if model is None else model.id,
-        "survival": survival,
-        "work": case.work if survival is None else None,
-        "task": task,
-    }
-    result = finish(
-        lowered,
-        case,
-        inputs={"acceptance": None if model is None else model.id, "task": task},
-        acceptance_kind=kind_of(
-            model, target_id=lowered.ids["target"], drafter=lowered.drafter, draft_length=largest
-        ),
-        acceptance_sources=() if model is None else model.sources,
-        digest=digest_of(identity),
-        method="analytic",
-    )
+    seen = {"survival": survival, "work": case.work if survival is None else None}
+    digest = digest_of({**question.identity(), **seen})
+    result = finish(question.lowered, case, **question.shown(), digest=digest, method="analytic")
     if not intervals or any(np.ndim(value) for value in result.metrics.values()):
         return result
     generator = rng or np.random.default_rng(0)
-    spread = model.interval(largest, rng=generator) if model is not None and largest else None
-    found = intervals_of(
-        lowered, case, asked, axes or {}, result.metrics, length_range=spread, rng=generator, draws=draws
-    )
+    spread = None
+    if model is not None and question.longest:
+        spread = model.interval(question.longest, rng=generator)
+    found = intervals_of(question, case, result.metrics, length_range=spread, rng=generator, draws=draws)
     return replace(result, intervals=found, seed=None if rng else 0)
-
-
-def _check_tokens(asked: Scenario, *, given: bool) -> None:
-    if not given:
-        raise DraftscopeError(
-            "scenario: none given; give one, or prompt_tokens and output_tokens (only a trace has its own)."
-        )
-    if not np.all(np.asarray(asked.output_tokens) >= 2):
-        raise DraftscopeError(
-            f"output_tokens: {asked.output_tokens!r} given; allowed: at least 2, the first is from prefill."
-        )
 
 
 def _expected(params: CostParams, survival: list[Quantity]) -> Case:

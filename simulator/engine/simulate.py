@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from simulator.acceptance.base import Acceptance
 from simulator.engine.machine import Machine
 from simulator.engine.outcome import case_of, decode_of, distributions_of, intervals_of
 from simulator.engine.session import Served, Session
 from simulator.engine.timeline import Timeline
 from simulator.engine.work import Request, drawn, replayed, undrafted
 from simulator.errors import DraftscopeError
-from simulator.lowering import CostParams, Lowered, lower_cached
-from simulator.lowering.acceptance import as_acceptance, kind_of
+from simulator.lowering import CostParams, Lowered
 from simulator.lowering.finish import finish
+from simulator.lowering.question import Question, ask
 from simulator.results import Result, digest_of
 from simulator.specs import Scenario
 
@@ -66,7 +65,7 @@ def simulate(
     scenario : Scenario, optional
         Tokens, draft length, batch, context, engines. The next four arguments override it.
     prompt_tokens, output_tokens, draft_length, batch : float, optional
-        Numbers of the scenario.
+        Numbers of the scenario; ``output_tokens`` is whole, because every step emits whole tokens.
     task : str, optional
         Task class of a trace.
     axes : dict of str to float, optional
@@ -96,55 +95,36 @@ def simulate(
     DraftscopeError, hw_profiles.errors.ProfileError
         For unknown names (with the nearest), missing acceptance, arrays, NaN and impossible numbers.
     """
-    asked = scenario or Scenario(prompt_tokens=1, output_tokens=2)
-    given: dict[str, Any] = {
-        "prompt_tokens": prompt_tokens, "output_tokens": output_tokens, "draft_length": draft_length,
-        "batch": batch,
-    }  # fmt: skip
-    asked = replace(asked, **{name: value for name, value in given.items() if value is not None})
-    length = _checked(asked, axes or {}, replications, seed)
-    lowered = lower_cached(
-        device=device, target=target, drafter=drafter, runtime=runtime, engine=engine or asked.engine,
-        draft_runtime=draft_runtime, draft_engine=draft_engine or asked.draft_engine,
+    question = ask(
+        device=device, target=target, drafter=drafter, acceptance=acceptance, runtime=runtime, engine=engine,
+        draft_runtime=draft_runtime, draft_engine=draft_engine, scenario=scenario,
+        prompt_tokens=prompt_tokens, output_tokens=output_tokens, draft_length=draft_length, batch=batch,
+        task=task, axes=axes, transfer=transfer,
     )  # fmt: skip
-    if lowered.drafter.family == "none" and length > 0:
-        raise DraftscopeError(f"draft_length: {length!r} given for drafter 'none'; allowed: 0.")
-    model = as_acceptance(
-        acceptance, target_id=lowered.ids["target"], drafter=lowered.drafter, draft_length=length,
-        transfer=transfer,
-    )  # fmt: skip
-    params = lowered.bind(asked, **(axes or {}))
+    _check_one_design(question, replications, seed)
+    model, length, lowered = question.acceptance, question.longest, question.lowered
+    params = question.bind()
     table = None if model is None else model.steps(length, task=task)
-    drawing = table is None and length > 0
+    drawing = model is not None and table is None and length > 0
     listed: list[Request] = []
     requests: Iterable[Request]
     if table is not None:
-        own = scenario is None and prompt_tokens is None
-        requests = listed = replayed(table, prompt_tokens=None if own else float(asked.prompt_tokens))
+        prompt = float(question.scenario.prompt_tokens) if question.has_prompt else None
+        requests = listed = replayed(table, prompt_tokens=prompt)
     else:
-        told = scenario is not None or None not in (prompt_tokens, output_tokens)
-        requests = _asked_for(params, model if drawing else None, told, replications,
-                              rng or np.random.default_rng(seed))  # fmt: skip
+        requests = _asked_for(question, replications, rng or np.random.default_rng(seed))
     served = run(lowered, params, requests, timeline=timeline, energies=steps)
-    identity = {
-        "case": lowered.digest, "scenario": asked, "axes": axes, "task": task,
-        "acceptance": None if model is None else model.id,
+    seen = {
         "steps": [each.steps for each in listed],
-        "survival": None if model is None or not drawing else model.per_position_acceptance_rate(length),
+        "survival": model.per_position_acceptance_rate(length) if drawing and model is not None else None,
         "draws": [replications, seed if rng is None else None] if drawing else None,
-    }  # fmt: skip
+    }
     case = case_of(params, served)
+    shown = question.shown()
+    shown["inputs"]["requests"] = len(served)
     result = finish(
-        lowered,
-        case,
-        inputs={"acceptance": None if model is None else model.id, "task": task, "requests": len(served)},
-        acceptance_kind=kind_of(model, target_id=lowered.ids["target"], drafter=lowered.drafter,
-                                draft_length=length),
-        acceptance_sources=() if model is None else model.sources,
-        digest=digest_of(identity),
-        method="engine",
-        decode=decode_of(case),
-        seed=seed if drawing and rng is None else None,
+        lowered, case, **shown, digest=digest_of({**question.identity(), **seen}), method="engine",
+        decode=decode_of(case), seed=seed if drawing and rng is None else None,
     )  # fmt: skip
     notes = result.notes
     if drawing:
@@ -203,39 +183,30 @@ def machine_of(lowered: Lowered, params: CostParams) -> Machine:
                    capacity_bytes_per_s=float(params.peak_bandwidth_bytes_per_s))  # fmt: skip
 
 
-def _asked_for(
-    params: CostParams, model: Acceptance | None, told: bool, replications: int, rng: np.random.Generator
-) -> Iterable[Request]:
-    if not told:
+def _asked_for(question: Question, replications: int, rng: np.random.Generator) -> Iterable[Request]:
+    question.check_tokens()
+    prompt, output = float(question.scenario.prompt_tokens), float(question.scenario.output_tokens)
+    if not output.is_integer():
         raise DraftscopeError(
-            "scenario: none given; give one, or prompt_tokens and output_tokens (only a trace has its own)."
+            f"output_tokens: {output!r} given; allowed: whole numbers (predict also takes fractions)."
         )
-    prompt, output = float(params.prompt_tokens), float(params.output_tokens)
-    if output < 2 or not output.is_integer():
-        raise DraftscopeError(
-            f"output_tokens: {params.output_tokens!r} given; allowed: whole numbers from 2 (the first token "
-            "comes from prefill)."
-        )
-    decoded = int(output) - 1
-    if model is None:
+    decoded, length = int(output) - 1, question.longest
+    if question.acceptance is None or length == 0:
         return [undrafted(prompt_tokens=prompt, decoded_tokens=decoded)]
-    return drawn(model, draft_length=int(params.draft_length), prompt_tokens=prompt, decoded_tokens=decoded,
+    return drawn(question.acceptance, draft_length=length, prompt_tokens=prompt, decoded_tokens=decoded,
                  replications=replications, rng=rng)  # fmt: skip
 
 
-def _checked(asked: Scenario, axes: dict[str, Any], replications: int, seed: int) -> int:
-    """Refuse arrays and what is not a whole number; return the draft length."""
-    numbers = {field.name: getattr(asked, field.name) for field in fields(asked)} | axes
+def _check_one_design(question: Question, replications: int, seed: int) -> None:
+    """Refuse arrays, and what must be a whole number and is not."""
+    asked = question.scenario
+    numbers = {field.name: getattr(asked, field.name) for field in fields(asked)} | question.axes
     for name, value in numbers.items():
         table = value.values() if isinstance(value, dict) else [value]
         if any(np.ndim(part) for each in table for part in (each if isinstance(each, tuple) else (each,))):
             raise DraftscopeError(f"{name}: an array given; allowed: one number (the engine simulates one "
                                   "design; predict takes arrays).")  # fmt: skip
-    whole = (
-        ("draft_length", asked.draft_length, 0), ("replications", replications, 1), ("seed", seed, 0),
-    )  # fmt: skip
-    for name, value, least in whole:
-        number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-        if not (number and value >= least and value == np.floor(value)):
-            raise DraftscopeError(f"{name}: {value!r} given; allowed: whole numbers >= {least}.")
-    return int(asked.draft_length)
+    for name, whole, least in (("replications", replications, 1), ("seed", seed, 0)):
+        number = isinstance(whole, (int, float, np.number)) and not isinstance(whole, bool)
+        if not (number and whole >= least and whole == np.floor(whole)):
+            raise DraftscopeError(f"{name}: {whole!r} given; allowed: whole numbers >= {least}.")

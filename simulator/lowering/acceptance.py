@@ -97,19 +97,17 @@ def survival_of(model: Acceptance | None, draft_length: Quantity) -> list[Quanti
     Parameters
     ----------
     model : Acceptance or None
-        Not a trace where ``draft_length`` is an array: the steps of a trace differ at every length.
+        Not a trace: the steps of a trace differ at every length.
     draft_length : int or array of int
-        Drafts per step.
+        Drafts per step, whole numbers.
 
     Raises
     ------
     DraftscopeError
-        For fractions, NaN and negative lengths.
+        For a trace.
     """
-    lengths = np.asarray(draft_length, dtype=float)
-    if not ((lengths >= 0) & (lengths == np.floor(lengths))).all():
-        raise DraftscopeError(f"draft_length: {draft_length!r} given; allowed: whole numbers >= 0.")
-    longest = int(lengths.max(initial=0.0))
+    lengths = np.asarray(draft_length)
+    longest = int(lengths.max(initial=0))
     if model is None or longest == 0:
         return []
     if model.steps(longest) is not None:

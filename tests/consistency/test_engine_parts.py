@@ -175,7 +175,7 @@ def test_percentiles_by_hand():
     ({"axes": {"floor_per_step_s": -1.0}}, "floor_per_step_s"),
     ({"axes": {"floor_per_step_s": np.array([1.0, 2.0])}}, "one design"),
     ({"axes": {"macs_per_s": {"int8": np.array([1.0, 2.0])}}}, "one design"),
-    ({"drafter": "none"}, "allowed: 0"),
+    ({"drafter": "none"}, "allowed: 0, or leave it out. Or name a drafter; for gemma_4_e2b"),
     ({"drafter": "smollm2_mtp_head"}, "target"),
 ], ids=str)  # fmt: skip
 def test_bad_input_is_answered_with_what_is_allowed(change, message):
