@@ -30,7 +30,7 @@ DRAFTERS = {
 TEXT = (
     "the a team meeting moved to noon on Friday please bring notes and coffee we will talk about budget "
     "plans for spring then decide who writes summary def return for in range if else print value list thanks "
-    "see you soon great news it works <b> & \" , . ! \n"
+    'see you soon great news it works <b> & " , . ! \n'
 )
 WORDS = TEXT.split(" ")
 

@@ -44,7 +44,7 @@ def acceptance_by_depth(
                 y=[row[name] for row in some],
                 mode="lines+markers",
                 name=escape(style.short or drafter),
-                legendgroup=str(drafter),
+                legendgroup=escape(drafter),
                 showlegend=column == 1,
                 line={"color": style.color, "dash": style.dash, "width": 2},
                 marker={"symbol": style.symbol, "size": 7, "color": style.color},

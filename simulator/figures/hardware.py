@@ -120,11 +120,11 @@ def verify_curves(
                 y=[row["verify_cost_ratio_high"] for row in some]
                 + [row["verify_cost_ratio_low"] for row in some][::-1],
                 fill="toself", fillcolor=rgba(color, 0.13), line={"width": 0}, mode="lines",
-                hoverinfo="skip", showlegend=False, legendgroup=str(runtime),
+                hoverinfo="skip", showlegend=False, legendgroup=escape(runtime),
             )  # fmt: skip
         figure.add_scatter(
             x=widths, y=[row["verify_cost_ratio"] for row in some], mode="lines+markers",
-            name=escape(some[0]["label"]), legendgroup=str(runtime),
+            name=escape(some[0]["label"]), legendgroup=escape(runtime),
             line={"color": color, "dash": dash, "width": 2},
             marker={"color": color, "symbol": symbol, "size": 7},
             hovertemplate="width %{x}: %{y:.2f}×<extra>%{fullData.name}</extra>",

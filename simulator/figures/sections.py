@@ -250,10 +250,10 @@ def _sources(page: Page, data: Data) -> str:
     for device in data["devices"]:
         used = [row for row in data["assumptions"] if row["device"] == device["id"]]
         rows = "".join(
-            f"<tr><th scope=\"row\">{escape(row['where'])}<br><code>{escape(row['key'])}</code></th>"
+            f'<tr><th scope="row">{escape(row["where"])}<br><code>{escape(row["key"])}</code></th>'
             f"<td>{escape(row['value'])} {escape('' if row['unit'] == '1' else row['unit'])}</td>"
             f"<td>{escape(row['low'])} to {escape(row['high'])}</td>"
-            f"<td>{escape(row['note'])} <span class=\"tag\">{escape(row['source'])}</span></td></tr>"
+            f'<td>{escape(row["note"])} <span class="tag">{escape(row["source"])}</span></td></tr>'
             for row in used
         )
         html += (
@@ -270,7 +270,7 @@ def _sources(page: Page, data: Data) -> str:
         if row["url"].startswith(("https://", "http://")):
             linked = f'<a href="{escape(row["url"])}" rel="noreferrer">{linked}</a>'
         more = ". ".join(escape(row[name]) for name in ("author", "year", "note") if row[name])
-        html += f'<li><code>{escape(row["key"])}</code> {linked}{". " + more if more else ""}</li>'
+        html += f"<li><code>{escape(row['key'])}</code> {linked}{'. ' + more if more else ''}</li>"
     return html + "</ol>"
 
 

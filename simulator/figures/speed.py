@@ -169,14 +169,14 @@ def _draw_speedups(
                 x=lengths + lengths[::-1],
                 y=[row["speedup_high"] for row in some] + [row["speedup_low"] for row in some][::-1],
                 fill="toself", fillcolor=rgba(style.color, 0.13), line={"width": 0}, mode="lines",
-                hoverinfo="skip", showlegend=False, legendgroup=str(name), **place,
+                hoverinfo="skip", showlegend=False, legendgroup=escape(name), **place,
             )  # fmt: skip
         figure.add_scatter(
             x=lengths,
             y=[row["speedup"] for row in some],
             mode="lines+markers",
             name=escape(label),
-            legendgroup=str(name),
+            legendgroup=escape(name),
             showlegend=first,
             line={"color": style.color, "dash": dash, "width": 2},
             marker={"symbol": style.symbol, "size": [12 if row.get("best") else 5 for row in some],
@@ -192,7 +192,7 @@ def _draw_speedups(
                 x=[row["draft_length"] for row in best], y=[row["speedup"] for row in best],
                 error_y=_whiskers(best, "speedup", rgba(style.color, 0.6)), mode="markers",
                 marker={"size": 1, "color": style.color}, hoverinfo="skip", showlegend=False,
-                legendgroup=str(name), **place,
+                legendgroup=escape(name), **place,
             )  # fmt: skip
 
 

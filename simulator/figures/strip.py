@@ -43,7 +43,7 @@ def token_strip(strip: Row, *, opened: bool = True) -> str:
     prompt = escape(_visible(strip["prompt"]))
     return (
         f'<details class="strip"{" open" if opened else ""}>'
-        f'<summary><h4>{escape(task_label(strip["task"]))}</h4></summary>'
+        f"<summary><h4>{escape(task_label(strip['task']))}</h4></summary>"
         f"<details><summary>Prompt</summary><pre>{prompt}</pre></details>{rows}</details>"
     )
 

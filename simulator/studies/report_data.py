@@ -8,24 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hw_profiles import DeviceProfile, load_device, load_runtime, runtimes_for
-from simulator.acceptance.schema import Trace, TraceError
-from simulator.acceptance.summary import ALL_TASKS, summarise
-from simulator.acceptance.trace import (
-    RESPONSES_FILE,
-    Responses,
-    load_shipped_responses,
-    read_responses,
-    read_trace,
-    shipped_targets,
-    shipped_traces,
-)
-from simulator.drafters import build_drafter, list_drafters
+from hw_profiles import load_device, load_runtime, runtimes_for
+from simulator.acceptance.schema import Trace
+from simulator.acceptance.summary import ALL_TASKS
+from simulator.acceptance.trace import Responses
 from simulator.results.version import version
 from simulator.specs import load_target
 from simulator.studies.compare import DRAFT_LENGTHS, Comparison, compare
@@ -46,12 +36,15 @@ from simulator.studies.reporting.designs import (
 )
 from simulator.studies.reporting.passes import roofline_records, verify_records
 from simulator.studies.reporting.sources import assumption_records, source_records
-from simulator.studies.reporting.strips import strip_records
+from simulator.studies.reporting.traces import FEWEST_STEPS, acceptance_records, chosen_traces, strips_of
 
-TRACED_TARGET = "smollm2_135m"
-STRIP_DRAFT_LENGTH = 4
-FEWEST_STEPS = 20
-"""Shares of fewer steps are noise: left out of the acceptance by depth."""
+_NAMES = {
+    "smollm2_135m": "SmolLM2-135M",
+    "gemma_3n_e2b": "Gemma 3n E2B (stand-in for Gemini Nano v3)",
+    "gemma_3n_e4b": "Gemma 3n E4B (stand-in for Gemini Nano v3)",
+}
+VERIFY_CONTEXT = 1024
+"""Cached tokens behind the verify curves."""
 _FIRST = ("none", "frozen_mtp", "gemma4_assistant", "mtp_own_kv", "standalone", "ngram")
 
 
@@ -99,32 +92,33 @@ def report_data(
     """
     given = (traces,) if isinstance(traces, (str, os.PathLike, Trace)) else tuple(traces)
     lengths = tuple(draft_lengths)
-    found = compare(devices=list(devices), targets=targets, runtimes=runtime, tasks=tasks,
-                    draft_lengths=lengths, traces=given, max_overlap=max_overlap, every_length=True, every_task=True)  # fmt: skip
+    found = compare(
+        devices=list(devices), targets=targets, runtimes=runtime, tasks=tasks, draft_lengths=lengths,
+        traces=given, max_overlap=max_overlap, every_length=True, every_task=True,
+    )  # fmt: skip
     designs = sorted(designs_of(found), key=_order)
-    loaded = _traces(given)
-    places = {device: _place(device, designs) for device in devices}
-    served = list(dict.fromkeys(design.first.target for design in designs))
-    blocks = {design.first.target: design.first.block for design in designs}
+    places = [_place(device, runtime, designs) for device in dict.fromkeys(devices)]
+    served = _served(targets, designs)
     sections = [
-        _section(device, target, blocks[target], primary(_some(designs, device, target)), places[device])
-        for device in devices
+        _section(place, target, primary(_some(designs, place, target)))
+        for place in places
         for target in served
     ]
+    loaded = chosen_traces(given)
     return {
         "title": "draftscope: which drafter, and what it costs",
         "version": version(),
-        "answers": _answers(designs, devices, served, places, blocks),
-        "devices": [{**places[device], "default": at == 0} for at, device in enumerate(devices)],
-        "targets": [_target(name, blocks[name]) for name in served],
-        "comparison": _comparison(designs, devices, served),
+        "answers": _answers(designs, places, served),
+        "devices": [{**place, "default": at == 0} for at, place in enumerate(places)],
+        "targets": served,
+        "comparison": _comparison(designs, places, served),
         "sections": sections,
         "fewest_steps": FEWEST_STEPS,
-        "acceptance": _acceptance(loaded, tasks, lengths, max_overlap),
-        "strips": _strips(loaded, given, responses, tasks, max_overlap),
-        "verify": _verify(devices, served, sections, np.random.default_rng(seed)),
+        "acceptance": acceptance_records(loaded, tasks=tasks, draft_lengths=lengths, max_overlap=max_overlap),
+        "strips": strips_of(loaded, given, responses, tasks=tasks, max_overlap=max_overlap),
+        "verify": _verify(places, served, sections, np.random.default_rng(seed)),
         "sources": source_records(_keys(designs)),
-        "assumptions": [record for place in places.values() for record in _assumed(place)],
+        "assumptions": [record for place in places for record in _assumed(place)],
         "notes": _notes(found),
     }
 
@@ -135,67 +129,73 @@ def _order(design: Design) -> tuple[int, int, bool]:
     return (0 if design.first.block == TRACED else 1, rank, "body" in design.first.drafter)
 
 
-def _some(designs: Iterable[Design], device: str, target: str) -> list[Design]:
-    return [design for design in designs if (design.first.device, design.first.target) == (device, target)]
+def _some(designs: Iterable[Design], place: Record, target: Record) -> list[Design]:
+    wanted = (place["id"], target["id"])
+    return [design for design in designs if (design.first.device, design.first.target) == wanted]
 
 
-def _place(device: str, designs: Iterable[Design]) -> Record:
-    """A device with the runtime used on it and what RAM it has free."""
-    profile: DeviceProfile = load_device(device)
-    row = next(design.first for design in designs if design.first.device == device)
-    stack = load_runtime(row.runtime)
+def _place(device: str, runtime: str | None, designs: Iterable[Design]) -> Record:
+    """A device with the runtime used on it and what RAM it has free; ``given`` are names or files to load."""
+    profile = load_device(device)
+    row = next(design.first for design in designs if design.first.device == profile.id)
+    stack = load_runtime(runtime or row.runtime)
     return {
-        "id": device, "name": profile.name, "runtime": row.runtime, "runtime_name": stack.name,
-        "engine": row.engine, "free_ram_bytes": profile.free_ram_bytes, "ram_bytes": profile.ram_bytes.value,
+        "id": profile.id, "given": device, "name": profile.name, "runtime": stack.id,
+        "runtime_given": runtime or row.runtime, "runtime_name": stack.name, "engine": row.engine,
+        "free_ram_bytes": profile.free_ram_bytes, "ram_bytes": profile.ram_bytes.value,
         "runtime_measured_here": not stack.is_transfer(profile),
     }  # fmt: skip
 
 
-def _target(name: str, block: str) -> Record:
-    spec = load_target(name)
-    words = {"smollm2_135m": "SmolLM2-135M", "gemma_3n_e2b": "Gemma 3n E2B (stand-in for Gemini Nano v3)",
-             "gemma_3n_e4b": "Gemma 3n E4B (stand-in for Gemini Nano v3)"}  # fmt: skip
-    plain = name.replace("_", " ").title().replace("E2B", "E2B").replace("E4B", "E4B")
-    return {"id": name, "block": block, "name": words.get(name, plain), "note": spec.note}
+def _served(targets: Sequence[str] | None, designs: Iterable[Design]) -> list[Record]:
+    """Targets with their block and name, in the order of the blocks."""
+    given = {load_target(name).id: name for name in targets or ()}
+    found: dict[str, Record] = {}
+    for design in designs:
+        name = design.first.target
+        spec = load_target(given.get(name, name))
+        plain = name.replace("_", " ").title()
+        found[name] = {"id": name, "given": given.get(name, name), "block": design.first.block,
+                       "name": _NAMES.get(name, plain), "note": spec.note}  # fmt: skip
+    return list(found.values())
 
 
-def _answers(
-    designs: Sequence[Design], devices: Sequence[str], targets: Sequence[str], places: dict[str, Record],
-    blocks: dict[str, str],
-) -> list[Record]:  # fmt: skip
+def _answers(designs: Sequence[Design], places: Sequence[Record], targets: Sequence[Record]) -> list[Record]:
     found = []
-    for device in devices:
+    for place in places:
         for target in targets:
-            some = _some(designs, device, target)
+            some = _some(designs, place, target)
             if any(design.known and not design.plain for design in some):
-                text = readings.answer(
-                    some, device=places[device]["name"], target=_target(target, "")["name"]
+                text = readings.answer(some, device=place["name"], target=target["name"])
+                found.append(
+                    {"device": place["id"], "target": target["id"], "block": target["block"], "text": text}
                 )
-                found.append({"device": device, "target": target, "block": blocks[target], "text": text})
     return found
 
 
-def _comparison(designs: Sequence[Design], devices: Sequence[str], targets: Sequence[str]) -> list[Record]:
+def _comparison(
+    designs: Sequence[Design], places: Sequence[Record], targets: Sequence[Record]
+) -> list[Record]:
     """One line for each target, drafter and evidence, with a record of its best row for each device."""
     lines: dict[tuple[Any, ...], Record] = {}
     for target in targets:
-        for device in devices:
-            for design in _some(designs, device, target):
+        for place in places:
+            for design in _some(designs, place, target):
                 row = design.best
-                line = lines.setdefault((target, row.drafter, design.first.acceptance), {
-                    "block": row.block, "target": target, "drafter": row.drafter, "label": row.label,
+                line = lines.setdefault((row.target, row.drafter, design.first.acceptance), {
+                    "block": row.block, "target": row.target, "drafter": row.drafter, "label": row.label,
                     "acceptance": row.acceptance, "acceptance_kind": row.acceptance_kind, "devices": {},
                     "drafter_ram_bytes": row.drafter_ram_bytes, "note": row.note,
                 })  # fmt: skip
-                line["devices"][device] = row.record()
+                line["devices"][place["id"]] = row.record()
     return list(lines.values())
 
 
-def _section(device: str, target: str, block: str, designs: list[Design], place: Record) -> Record:
+def _section(place: Record, target: Record, designs: list[Design]) -> Record:
     """Records and sentences of one target on one device."""
     known = [design for design in designs if design.known and not design.plain]
     speedups: list[Record] = []
-    if block == TRACED:
+    if target["block"] == TRACED:
         tasks = list(dict.fromkeys(task for design in known for task in design.tasks))
         for task in tasks:
             records = [record for design in known for record in speedup_records(design, task)]
@@ -208,11 +208,12 @@ def _section(device: str, target: str, block: str, designs: list[Design], place:
     speed, energy = speed_records(designs, tasks), energy_records(designs)
     ram, own = ram_records(designs), ram_records(designs, drafter_only=True)
     moved = byte_records(designs)
-    passes, roof = _roofline(designs, place)
+    passes, roof = _roofline(designs, place, target)
     free = place["free_ram_bytes"]
     tops = [record["speedup_high"] or record["speedup"] for part in speedups for record in part["records"]]
     return {
-        "device": device, "target": target, "block": block, "has_acceptance": bool(known),
+        "device": place["id"], "target": target["id"], "block": target["block"],
+        "has_acceptance": bool(known),
         "speedup": speedups, "speedup_ceiling": max(tops, default=1.0) * 1.05, "speed": speed,
         "energy": energy if known else [], "ram": ram,
         "drafter_ram": own, "bytes": moved if known else [], "passes": passes, "roof": roof,
@@ -241,99 +242,31 @@ def _winner(records: Sequence[Record]) -> str | None:
     return max(records, key=lambda record: record["speedup"])["drafter"] if records else None
 
 
-def _roofline(designs: Sequence[Design], place: Record) -> tuple[list[Record], Record]:
+def _roofline(designs: Sequence[Design], place: Record, target: Record) -> tuple[list[Record], Record]:
     plain = next(design.first for design in designs if design.plain)
     return roofline_records(
-        device=plain.device, runtime=plain.runtime, engine=place["engine"], target=plain.target,
+        device=place["given"], runtime=place["runtime_given"], engine=place["engine"], target=target["given"],
         drafters=[(design.first.drafter, design.first.label) for design in designs if not design.plain],
         prompt_tokens=plain.prompt_tokens, output_tokens=plain.output_tokens,
     )  # fmt: skip
 
 
-def _traces(given: Sequence[TraceLike]) -> list[Trace]:
-    """Traces of the traced target, the frozen head first."""
-    if not given:
-        given = list(shipped_traces(TRACED_TARGET).values()) if TRACED_TARGET in shipped_targets() else []
-    loaded = [trace if isinstance(trace, Trace) else read_trace(trace) for trace in given]
-    order = ("frozen_mtp", "mtp_head", "standalone", "ngram", "suffix")
-    return sorted(loaded, key=lambda trace: (
-        order.index(trace.metadata.drafter_family) if trace.metadata.drafter_family in order else len(order),
-        trace.metadata.drafter_id != "ngram", trace.metadata.drafter_id != "standalone_total",
-    ))  # fmt: skip
-
-
-def _labels() -> dict[str, str]:
-    """Trace id of a drafter -> its label."""
-    target = load_target(TRACED_TARGET)
-    built = [build_drafter(name, target) for name in list_drafters(target.id)]
-    return {drafter.trace_id or drafter.id: drafter.label for drafter in built}
-
-
-def _acceptance(
-    traces: Sequence[Trace], tasks: Sequence[str] | None, lengths: Iterable[int], max_overlap: float | None
-) -> list[Record]:
-    """Acceptance by depth, task by task, over the steps of the longest chain asked for."""
-    labels = _labels()
-    groups: dict[str, list[Record]] = {}
-    for trace in traces:
-        depth = min(max(lengths), trace.metadata.max_depth)
-        for record in summarise(trace, draft_lengths=[depth], tasks=tasks, max_overlap=max_overlap):
-            name = record["drafter"]
-            whole, given = record["per_position_acceptance_rate"], record["conditional_acceptance_rate"]
-            reached = [record["steps"], *(record["steps"] * (share or 0.0) for share in whole)]
-            groups.setdefault(record["task"], []).extend(
-                {"drafter": name, "label": labels.get(name, name), "task": record["task"], "depth": k + 1,
-                 "requests": record["requests"], "draft_length": depth,
-                 "per_position_acceptance_rate": whole[k],
-                 "conditional_acceptance_rate": given[k] if reached[k] >= FEWEST_STEPS else None}
-                for k in range(depth)
-            )  # fmt: skip
-    return [{"task": task, "records": records, "reading": readings.acceptance_reading(records)}
-            for task, records in groups.items() if task != ALL_TASKS]  # fmt: skip
-
-
-def _strips(
-    traces: Sequence[Trace], given: Sequence[TraceLike],
-    responses: Responses | str | os.PathLike[str] | None, tasks: Sequence[str] | None,
-    max_overlap: float | None,
-) -> list[Record]:  # fmt: skip
-    texts = _responses(given, responses)
-    if texts is None or not traces:
-        return []
-    wanted = list(tasks or dict.fromkeys(texts.tasks))
-    return strip_records(traces, texts, tasks=wanted, draft_length=STRIP_DRAFT_LENGTH,
-                         max_overlap=max_overlap)  # fmt: skip
-
-
-def _responses(
-    given: Sequence[TraceLike], responses: Responses | str | os.PathLike[str] | None
-) -> Responses | None:
-    if isinstance(responses, Responses):
-        return responses
-    if responses is not None:
-        return read_responses(responses)
-    if given:
-        beside = [Path(trace).with_name(RESPONSES_FILE) for trace in given if not isinstance(trace, Trace)]
-        return next((read_responses(path) for path in beside if path.is_file()), None)
-    try:
-        return load_shipped_responses(TRACED_TARGET) if TRACED_TARGET in shipped_targets() else None
-    except TraceError:
-        return None
-
-
 def _verify(
-    devices: Sequence[str], targets: Sequence[str], sections: Sequence[Record], rng: np.random.Generator
+    places: Sequence[Record], targets: Sequence[Record], sections: Sequence[Record], rng: np.random.Generator
 ) -> list[Record]:
     """Verify curves of the targets whose acceptance is known, under every runtime of a device."""
     known = {section["target"] for section in sections if section["has_acceptance"]}
-    shown = [target for target in targets if target in known]
+    shown = [target for target in targets if target["id"] in known] or targets[:1]
     found = []
-    for device in devices:
-        for target in shown or list(targets[:1]):
-            records = verify_records(device=device, runtimes=runtimes_for(device), target=target,
-                                     context=1024.0, rng=rng)  # fmt: skip
-            found.append({"device": device, "target": target, "records": records, "context": 1024,
-                          "reading": readings.verify_reading(records)})  # fmt: skip
+    for place in places:
+        runtimes = list(dict.fromkeys([*runtimes_for(place["given"]), place["runtime_given"]]))
+        for target in shown:
+            records = verify_records(device=place["given"], runtimes=runtimes, target=target["given"],
+                                     context=VERIFY_CONTEXT, rng=rng)  # fmt: skip
+            found.append({
+                "device": place["id"], "target": target["id"], "context": VERIFY_CONTEXT, "records": records,
+                "reading": readings.verify_reading(records),
+            })  # fmt: skip
     return found
 
 
@@ -343,7 +276,9 @@ def _keys(designs: Iterable[Design]) -> list[str]:
 
 
 def _assumed(place: Record) -> list[Record]:
-    records = assumption_records(device=place["id"], runtime=place["runtime"], engine=place["engine"])
+    records = assumption_records(
+        device=place["given"], runtime=place["runtime_given"], engine=place["engine"]
+    )
     return [{**record, "device": place["id"]} for record in records]
 
 

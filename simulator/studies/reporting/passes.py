@@ -111,7 +111,8 @@ def verify_records(
             low, high = np.quantile(np.atleast_1d(_ratio(drawn, width, context)), [0.05, 0.95])
             value = float(_ratio(middle, width, context))
             records.append({
-                "device": device, "target": target, "runtime": runtime, "label": load_runtime(runtime).name,
+                "device": lowered.ids["device"], "target": lowered.ids["target"],
+                "runtime": lowered.ids["runtime"], "label": load_runtime(runtime).name,
                 "width": width, "verify_cost_ratio": value,
                 "verify_cost_ratio_low": min(float(low), value),
                 "verify_cost_ratio_high": max(float(high), value),

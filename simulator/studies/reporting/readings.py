@@ -193,8 +193,8 @@ def roofline_reading(passes: Sequence[Record], roof: Record) -> str:
         said = "reach it, so arithmetic limits them"
     return (
         f"A plain pass does {plain['macs_per_byte']:.2g} MACs a byte, the ridge is at "
-        f"{roof['ridge_macs_per_byte']:.0f}: {wide['width']} rows {said}. This runtime reaches {reached:.0%} of "
-        "the bandwidth."
+        f"{roof['ridge_macs_per_byte']:.0f}: {wide['width']} rows {said}. This runtime reaches "
+        f"{reached:.0%} of the bandwidth."
     )
 
 
