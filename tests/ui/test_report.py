@@ -40,15 +40,16 @@ PROBE = """
       requests: performance.getEntriesByType("resource").map(function (entry) { return entry.name; })
     });
     if (window.parent !== window) { window.parent.postMessage(text, "*"); }
-    var out = document.createElement("pre"); out.id = "probe"; out.textContent = text; document.body.append(out);
+    var out = document.createElement("pre");
+    out.id = "probe"; out.textContent = text; document.body.append(out);
   }
   STEPS
   report();
 }());
 </script></body>"""
 CATCH = (
-    "<script>window.errors = []; window.onerror = function (message) { window.errors.push(String(message)); };"
-    "</script></head>"
+    "<script>window.errors = [];"
+    "window.onerror = function (message) { window.errors.push(String(message)); };</script></head>"
 )
 
 
