@@ -281,7 +281,7 @@ def rows(items: Iterable[Keyed]) -> list[dict[str, str]]:
 
 
 def write_jsonl(path: Path, data: list[dict[str, str]]) -> None:
-    """Write one row a line, gzip or xz by the name's end; no time stamp, so a rebuild gives the same bytes."""
+    """Write one row a line, gzip or xz by the name; no time stamp, so a rebuild gives the same bytes."""
     raw = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in data).encode("utf-8")
     packed = (
         lzma.compress(raw, preset=9 | lzma.PRESET_EXTREME)
