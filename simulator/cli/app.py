@@ -78,6 +78,7 @@ def build_app(given: Sequence[str] = ()) -> App:
         help="What drafter should a phone run, and what will it cost?",
         version=version,
         result_action="return_value",
+        suppress_keyboard_interrupt=False,
     )
     trace = App(name="trace", help="Record, summarise and compare acceptance traces.")
     profiles = App(name="profiles", help="Devices and runtimes, every number with its source.")
