@@ -29,7 +29,9 @@ def sample(drafter: str, *, requests: int = REQUESTS, depth: int = 8, target: st
     data = columns(np.random.default_rng(7), lengths, depth=depth, vocabulary=50, tasks=TASKS)
     token, rows = data["token"], len(data["token"])
     rng = np.random.default_rng(sum(map(ord, drafter)))
-    truth = np.stack([np.concatenate([token[k:], np.zeros(k, dtype=token.dtype)]) for k in range(1, depth + 1)], 1)
+    truth = np.stack(
+        [np.concatenate([token[k:], np.zeros(k, dtype=token.dtype)]) for k in range(1, depth + 1)], 1
+    )
     hit = rng.random((rows, depth)) < right
     drafted = np.arange(1, depth + 1) <= data["proposed"][:, None]
     data["draft_token"] = np.where(drafted, np.where(hit, truth, 99), -1).astype(np.int32)
@@ -53,5 +55,3 @@ def columns_of(trace: Trace) -> dict[str, np.ndarray]:
         "train_overlap": np.repeat(trace.train_overlap, trace.lengths),
     }
     return {**named, **trace.columns}
-
-

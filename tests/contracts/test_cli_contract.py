@@ -32,8 +32,13 @@ print(f"{code} {time.process_time()} {sorted(heavy)}", file=sys.stderr)
 def call(root: Path, *arguments: str, code: str | None = None, **options) -> subprocess.CompletedProcess[str]:
     head = ["-m", "simulator.cli"] if code is None else ["-c", code]
     return subprocess.run(
-        [sys.executable, *head, *arguments], cwd=root, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}, **options,
+        [sys.executable, *head, *arguments],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"},
+        **options,
     )
 
 
@@ -96,7 +101,11 @@ def test_json_documents_have_one_shape(repo_root):
 def test_a_closed_pipe_is_no_error(repo_root):
     command = f"{sys.executable} -m simulator.cli profiles show pixel_9 | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(
-        ["bash", "-c", command], cwd=repo_root, capture_output=True, text=True, check=False,
+        ["bash", "-c", command],
+        cwd=repo_root,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "PYTHONPATH": str(repo_root)},
     )
     assert done.stderr == ""
@@ -118,7 +127,11 @@ sys.exit(run(["profiles", "list"]))
 
 def test_ctrl_c_is_one_line_and_130(repo_root):
     process = subprocess.Popen(
-        [sys.executable, "-c", WAIT], cwd=repo_root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-c", WAIT],
+        cwd=repo_root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         env={**os.environ, "PYTHONPATH": str(repo_root)},
     )
     with process:

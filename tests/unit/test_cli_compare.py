@@ -42,7 +42,9 @@ def test_formats_hold_the_same_rows(draftscope, shipped):
     lines = [json.loads(line) for line in draftscope(*arguments, "-o", "jsonl").out.splitlines()]
     cells = list(csv.DictReader(io.StringIO(draftscope(*arguments, "-o", "csv").out)))
     assert lines == whole
-    assert [row["drafter"] for row in cells] == [row["drafter"] for row in whole] == ["none", "smollm2_mtp_head"]
+    assert (
+        [row["drafter"] for row in cells] == [row["drafter"] for row in whole] == ["none", "smollm2_mtp_head"]
+    )
 
 
 def test_notes_go_to_stderr_beside_data(draftscope, nothing_shipped):
@@ -60,19 +62,42 @@ def test_out_writes_a_file(draftscope, shipped, tmp_path):
 
 
 def test_detail_and_every_length(draftscope, shipped):
-    rows = json.loads(draftscope("compare", "--drafters", "mtp_head", *QUICK, "--detail", "-o", "json").out)["rows"]
+    rows = json.loads(draftscope("compare", "--drafters", "mtp_head", *QUICK, "--detail", "-o", "json").out)[
+        "rows"
+    ]
     assert len({row["task"] for row in rows}) > 3
     rows = json.loads(
-        draftscope("compare", "--drafters", "ngram", "--target", "smollm2_135m", "--no-intervals",
-                   "--draft-length", "1,3", "--every-length", "-o", "json").out
+        draftscope(
+            "compare",
+            "--drafters",
+            "ngram",
+            "--target",
+            "smollm2_135m",
+            "--no-intervals",
+            "--draft-length",
+            "1,3",
+            "--every-length",
+            "-o",
+            "json",
+        ).out
     )["rows"]
     assert [row["draft_length"] for row in rows] == [0, 1, 3]
 
 
 def test_lists_of_devices_and_batches(draftscope, shipped):
     rows = json.loads(
-        draftscope("compare", "--device", "pixel_9,pixel_10", "--batch", "1,64", "--drafters", "mtp_head",
-                   *QUICK, "-o", "json").out
+        draftscope(
+            "compare",
+            "--device",
+            "pixel_9,pixel_10",
+            "--batch",
+            "1,64",
+            "--drafters",
+            "mtp_head",
+            *QUICK,
+            "-o",
+            "json",
+        ).out
     )["rows"]
     places = [(row["device"], row["batch"]) for row in rows if row["drafter"] != "none"]
     assert places == [("pixel_9", 1), ("pixel_9", 64), ("pixel_10", 1), ("pixel_10", 64)]
@@ -92,7 +117,9 @@ def test_transfer_labels_rows(draftscope, shipped, sample_folder):
     refused = draftscope(*arguments, "--acceptance-trace", file)
     assert refused.code == 2
     assert "--transfer" in refused.err
-    rows = json.loads(draftscope(*arguments, "--acceptance-trace", shipped, "--transfer", "-o", "json").out)["rows"]
+    rows = json.loads(draftscope(*arguments, "--acceptance-trace", shipped, "--transfer", "-o", "json").out)[
+        "rows"
+    ]
     assert {row["acceptance_kind"] for row in rows if row["acceptance"]} == {"assumed"}
 
 

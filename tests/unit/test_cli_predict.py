@@ -19,11 +19,18 @@ def rows(ran):
 
 
 def test_one_case_is_a_whole_result(draftscope):
-    ran = draftscope("predict", *GEMMA, *REQUEST, "--draft-length", "3", "--acceptance-rate", "0.7", "-o", "json")
+    ran = draftscope(
+        "predict", *GEMMA, *REQUEST, "--draft-length", "3", "--acceptance-rate", "0.7", "-o", "json"
+    )
     (row,) = rows(ran)
     alone = predict(
-        device="pixel_10", target="gemma_4_e2b", drafter="gemma_4_e2b_assistant", acceptance=0.7, draft_length=3,
-        prompt_tokens=128, output_tokens=32,
+        device="pixel_10",
+        target="gemma_4_e2b",
+        drafter="gemma_4_e2b_assistant",
+        acceptance=0.7,
+        draft_length=3,
+        prompt_tokens=128,
+        output_tokens=32,
     )
     assert {**row, "inputs_digest": ""} == {**alone.to_dict(), "inputs_digest": ""}
     assert row["intervals"]["speedup"][0] < row["metrics"]["speedup"]
@@ -37,13 +44,41 @@ def test_markdown_shows_the_byte_ledger(draftscope):
 
 def test_lists_give_every_combination(draftscope):
     found = rows(
-        draftscope("predict", "--device", "pixel_9,pixel_10", "--target", "gemma_4_e2b", "--drafter",
-                   "ngram,gemma_4_e2b_assistant", "--draft-length", "1-2", "--batch", "1,4", *REQUEST,
-                   "--acceptance-rate", "0.5", "--no-intervals", "-o", "json")
+        draftscope(
+            "predict",
+            "--device",
+            "pixel_9,pixel_10",
+            "--target",
+            "gemma_4_e2b",
+            "--drafter",
+            "ngram,gemma_4_e2b_assistant",
+            "--draft-length",
+            "1-2",
+            "--batch",
+            "1,4",
+            *REQUEST,
+            "--acceptance-rate",
+            "0.5",
+            "--no-intervals",
+            "-o",
+            "json",
+        )
     )
     assert len(found) == 16
-    assert len({(row["inputs"]["device"], row["inputs"]["drafter"], row["inputs"]["draft_length"],
-                 row["inputs"]["batch"]) for row in found}) == 16
+    assert (
+        len(
+            {
+                (
+                    row["inputs"]["device"],
+                    row["inputs"]["drafter"],
+                    row["inputs"]["draft_length"],
+                    row["inputs"]["batch"],
+                )
+                for row in found
+            }
+        )
+        == 16
+    )
     ran = draftscope("predict", *GEMMA, *REQUEST, "--draft-length", "1-2", "--acceptance-rate", "0.5")
     assert ran.out.count("gemma_4_e2b_assistant") == 2
 
@@ -51,34 +86,85 @@ def test_lists_give_every_combination(draftscope):
 def test_the_best_length_is_searched_where_none_is_given(draftscope):
     speeds = {
         row["inputs"]["draft_length"]: row["metrics"]["decode_tokens_per_s"]
-        for row in rows(draftscope("predict", *GEMMA, *REQUEST, "--draft-length", "1-8", "--acceptance-rate",
-                                   "0.6", "--no-intervals", "-o", "json"))
+        for row in rows(
+            draftscope(
+                "predict",
+                *GEMMA,
+                *REQUEST,
+                "--draft-length",
+                "1-8",
+                "--acceptance-rate",
+                "0.6",
+                "--no-intervals",
+                "-o",
+                "json",
+            )
+        )
     }
-    (best,) = rows(draftscope("predict", *GEMMA, *REQUEST, "--acceptance-rate", "0.6", "--no-intervals", "-o",
-                              "json"))
+    (best,) = rows(
+        draftscope("predict", *GEMMA, *REQUEST, "--acceptance-rate", "0.6", "--no-intervals", "-o", "json")
+    )
     assert best["inputs"]["draft_length"] == max(speeds, key=speeds.get)
 
 
 def test_plain_decoding_needs_no_acceptance(draftscope):
-    (row,) = rows(draftscope("predict", "--device", "pixel_9", "--target", "gemma_4_e2b", *REQUEST, "-o", "json"))
+    (row,) = rows(
+        draftscope("predict", "--device", "pixel_9", "--target", "gemma_4_e2b", *REQUEST, "-o", "json")
+    )
     assert row["metrics"]["speedup"] == 1
 
 
 def test_acceptance_by_name_and_by_length(draftscope):
     named = ("--device", "pixel_9", "--target", "gemma_4_e4b", "--drafter", "gemma_4_e4b_assistant")
-    (row,) = rows(draftscope("predict", *named, *REQUEST, "--acceptance", "gemma_4_e4b_humaneval",
-                             "--draft-length", "2", "-o", "json"))
+    (row,) = rows(
+        draftscope(
+            "predict",
+            *named,
+            *REQUEST,
+            "--acceptance",
+            "gemma_4_e4b_humaneval",
+            "--draft-length",
+            "2",
+            "-o",
+            "json",
+        )
+    )
     assert row["metrics"]["mean_acceptance_length"] == pytest.approx(2.68)
-    found = rows(draftscope("predict", *GEMMA, *REQUEST, "--acceptance-length", "2.4@3", "--draft-length", "2,3",
-                            "--no-intervals", "-o", "json"))
+    found = rows(
+        draftscope(
+            "predict",
+            *GEMMA,
+            *REQUEST,
+            "--acceptance-length",
+            "2.4@3",
+            "--draft-length",
+            "2,3",
+            "--no-intervals",
+            "-o",
+            "json",
+        )
+    )
     assert found[1]["metrics"]["mean_acceptance_length"] == pytest.approx(2.4)
     assert found[0]["metrics"]["mean_acceptance_length"] < 2.4
 
 
 def test_a_trace_is_replayed_by_task(draftscope, shipped):
     file = shipped / "mtp_head.parquet"
-    case = ("predict", "--device", "pixel_9", "--target", "smollm2_135m", "--drafter", "mtp_head",
-            "--acceptance-trace", file, "--draft-length", "3", "-o", "json")
+    case = (
+        "predict",
+        "--device",
+        "pixel_9",
+        "--target",
+        "smollm2_135m",
+        "--drafter",
+        "mtp_head",
+        "--acceptance-trace",
+        file,
+        "--draft-length",
+        "3",
+        "-o",
+        "json",
+    )
     found = rows(draftscope(*case, "--tasks", "code,smart_reply"))
     assert [row["inputs"]["task"] for row in found] == ["code", "smart_reply"]
     for row in found:
@@ -124,8 +210,20 @@ def test_missing_names_and_tokens(draftscope):
 
 
 def test_simulate_agrees_with_predict_on_a_trace(draftscope, shipped):
-    case = ("--device", "pixel_9", "--target", "smollm2_135m", "--drafter", "mtp_head", "--acceptance-trace",
-            shipped / "mtp_head.parquet", "--draft-length", "2", "-o", "json")
+    case = (
+        "--device",
+        "pixel_9",
+        "--target",
+        "smollm2_135m",
+        "--drafter",
+        "mtp_head",
+        "--acceptance-trace",
+        shipped / "mtp_head.parquet",
+        "--draft-length",
+        "2",
+        "-o",
+        "json",
+    )
     (closed,), (engine,) = rows(draftscope("predict", *case)), rows(draftscope("simulate", *case))
     for name in ("decode_tokens_per_s", "energy_per_token_j", "ttft_s", "peak_ram_bytes"):
         assert engine["metrics"][name] == pytest.approx(closed["metrics"][name], rel=1e-9)
@@ -152,7 +250,9 @@ def test_a_scenario_file_is_the_same_options(draftscope, tmp_path):
     assert [row["inputs"]["draft_length"] for row in found] == [1, 2]
     (one,) = rows(draftscope("simulate", path, "--replications", "5", "--draft-length", "2", "-o", "json"))
     assert one == found[1]
-    again = draftscope("simulate", path, "--replications", "5", "--draft-length", "2", "--seed", "1", "-o", "json")
+    again = draftscope(
+        "simulate", path, "--replications", "5", "--draft-length", "2", "--seed", "1", "-o", "json"
+    )
     assert rows(again)[0]["metrics"]["steps"] != one["metrics"]["steps"]
 
 

@@ -21,8 +21,17 @@ def test_a_missing_extra_says_the_command_that_helps(draftscope, without_torch, 
     features.mkdir()
     for arguments in (
         ("trace", "collect", "--out", tmp_path / "traces"),
-        ("train", "--drafter", "mtp_head", "--features", features, "--out", tmp_path / "x.safetensors",
-         "--positions", "1"),
+        (
+            "train",
+            "--drafter",
+            "mtp_head",
+            "--features",
+            features,
+            "--out",
+            tmp_path / "x.safetensors",
+            "--positions",
+            "1",
+        ),
     ):
         ran = draftscope(*arguments)
         assert ran.code == 2
@@ -41,8 +50,13 @@ def test_a_missing_extra_says_the_command_that_helps(draftscope, without_torch, 
     ids=lambda value: " ".join(value),
 )
 def test_train_refuses_bad_input_at_once(draftscope, tmp_path, changes, words):
-    options = {"--drafter": "mtp_head", "--features": str(tmp_path), "--positions": "10",
-               "--out": str(tmp_path / "x.safetensors"), **changes}
+    options = {
+        "--drafter": "mtp_head",
+        "--features": str(tmp_path),
+        "--positions": "10",
+        "--out": str(tmp_path / "x.safetensors"),
+        **changes,
+    }
     ran = draftscope("train", *(part for option in options.items() for part in option))
     assert ran.code == 2
     for word in words:

@@ -11,7 +11,7 @@ def test_report_is_one_file_that_asks_nobody(draftscope, shipped, tmp_path):
     assert f"wrote {path}" in ran.err
     text = path.read_text()
     assert "smollm2_mtp_head" in text
-    assert " src=\"http" not in text
+    assert ' src="http' not in text
 
 
 def test_report_refuses_bad_input(draftscope, shipped, tmp_path):

@@ -20,12 +20,16 @@ def test_summary_has_every_task_and_drafter_with_and_without_filter(draftscope, 
     assert {row["task"] for row in rows} == {*TASKS, "all"}
     assert {row["max_overlap"] for row in rows} == {0.2, None}
     assert {row["draft_length"] for row in rows} == set(range(1, 9))
-    assert {"conditional_acceptance_rate", "per_position_acceptance_rate", "mean_acceptance_length"} <= set(rows[0])
+    assert {"conditional_acceptance_rate", "per_position_acceptance_rate", "mean_acceptance_length"} <= set(
+        rows[0]
+    )
 
 
 def test_summary_is_that_of_the_traces(draftscope, shipped):
     file = shipped / "mtp_head.parquet"
-    rows = json.loads(draftscope("trace", "summary", file, *QUICK, "--max-overlap", "none", "-o", "json").out)["rows"]
+    rows = json.loads(
+        draftscope("trace", "summary", file, *QUICK, "--max-overlap", "none", "-o", "json").out
+    )["rows"]
     assert rows == json.loads(json.dumps(summarise(read_trace(file), max_overlap=None)))
 
 
@@ -40,8 +44,19 @@ def test_markdown_has_lengths_and_positions(draftscope, shipped):
 
 
 def test_selections_and_confidence_stop(draftscope, shipped):
-    ran = draftscope("trace", "summary", *QUICK, "--drafters", "mtp_head", "--tasks", "code", "--min-prob", "0.5",
-                     "-o", "json")
+    ran = draftscope(
+        "trace",
+        "summary",
+        *QUICK,
+        "--drafters",
+        "mtp_head",
+        "--tasks",
+        "code",
+        "--min-prob",
+        "0.5",
+        "-o",
+        "json",
+    )
     rows = json.loads(ran.out)["rows"]
     assert {row["task"] for row in rows} == {"code", "all"}
     assert all(row["proposed"] < row["steps"] * row["draft_length"] for row in rows)

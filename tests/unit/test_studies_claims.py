@@ -138,8 +138,14 @@ def test_verdicts(value, low, high, wanted, verdict):
 
 
 def test_shared_inputs_cancel_in_a_ratio():
-    case = {"device": "pixel_9", "target": "gemma_4_e2b", "drafter": "ngram", "draft_length": 2,
-            "prompt_tokens": 64, "output_tokens": 32}
+    case = {
+        "device": "pixel_9",
+        "target": "gemma_4_e2b",
+        "drafter": "ngram",
+        "draft_length": 2,
+        "prompt_tokens": 64,
+        "output_tokens": 32,
+    }
     one = drawn(**case, acceptance=0.5)
     assert ratio(one, one, "decode_tokens_per_s") == pytest.approx((1.0, 1.0, 1.0))
     value, low, high = ratio(drawn(**case, acceptance=0.8), one, "decode_tokens_per_s")
@@ -153,11 +159,20 @@ def test_spread_holds_its_value():
 
 
 PARITY = {
-    "date": "2026-01-02", "machine": "x86_64, 2 logical cores",
-    "locked": {"width": 12, "prompts": 4, "tokens": 99,
-               "prompts_with_equal_tokens_and_logits": {"mtp_head": 4, "ngram": 4}},
-    "natural_float32": {"prompts": 4, "draft_length": 4, "identical_texts": {"mtp_head": 4, "ngram": 3},
-                        "largest_gap_at_first_divergence": {"mtp_head": None, "ngram": 2e-5}},
+    "date": "2026-01-02",
+    "machine": "x86_64, 2 logical cores",
+    "locked": {
+        "width": 12,
+        "prompts": 4,
+        "tokens": 99,
+        "prompts_with_equal_tokens_and_logits": {"mtp_head": 4, "ngram": 4},
+    },
+    "natural_float32": {
+        "prompts": 4,
+        "draft_length": 4,
+        "identical_texts": {"mtp_head": 4, "ngram": 3},
+        "largest_gap_at_first_divergence": {"mtp_head": None, "ngram": 2e-5},
+    },
 }
 
 

@@ -30,7 +30,12 @@ def test_traced_block_has_plain_decoding_and_every_drafter(traced):
     assert [row.block for row in traced.rows] == ["traced"] * 6
     assert traced.rows[0].drafter == "none"
     assert set(by_drafter(traced)) == {
-        "none", "ngram", "smollm2_mtp_head", "smollm2_standalone_body", "smollm2_standalone_total", "suffix",
+        "none",
+        "ngram",
+        "smollm2_mtp_head",
+        "smollm2_standalone_body",
+        "smollm2_standalone_total",
+        "suffix",
     }
 
 
@@ -76,8 +81,12 @@ def test_all_tasks_are_total_tokens_over_total_time(shipped):
 def test_a_row_is_what_predict_says(traced, shipped):
     row = by_drafter(traced)["smollm2_mtp_head"]
     alone = predict(
-        device="pixel_9", target="smollm2_135m", drafter="smollm2_mtp_head",
-        acceptance=read_trace(shipped / "mtp_head.parquet"), draft_length=row.draft_length, intervals=False,
+        device="pixel_9",
+        target="smollm2_135m",
+        drafter="smollm2_mtp_head",
+        acceptance=read_trace(shipped / "mtp_head.parquet"),
+        draft_length=row.draft_length,
+        intervals=False,
     )
     for name in ("decode_tokens_per_s", "energy_per_token_j", "ttft_s", "peak_ram_bytes", "bytes_per_token"):
         assert getattr(row, name) == pytest.approx(alone[name], rel=1e-12)
@@ -122,13 +131,21 @@ def test_a_mean_over_benchmarks_is_total_tokens_over_total_time(nothing_shipped)
     assert {row.task for row in parts} == {"mt_bench", "humaneval", "gsm8k"}
     times = [1 / row.decode_tokens_per_s for row in parts]
     assert whole.decode_tokens_per_s == pytest.approx(3 / sum(times))
-    assert whole.mean_acceptance_length == pytest.approx(3 / sum(1 / row.mean_acceptance_length for row in parts))
+    assert whole.mean_acceptance_length == pytest.approx(
+        3 / sum(1 / row.mean_acceptance_length for row in parts)
+    )
 
 
 def test_designs_without_acceptance_show_cost_only(nothing_shipped):
-    row = next(row for row in compare(targets="gemma_4_e2b", **QUICK).rows if row.drafter == "standalone_128m")
+    row = next(
+        row for row in compare(targets="gemma_4_e2b", **QUICK).rows if row.drafter == "standalone_128m"
+    )
     for name in (
-        "acceptance", "mean_acceptance_length", "decode_tokens_per_s", "speedup", "energy_per_token_j",
+        "acceptance",
+        "mean_acceptance_length",
+        "decode_tokens_per_s",
+        "speedup",
+        "energy_per_token_j",
         "bytes_per_token",
     ):
         assert getattr(row, name) is None
@@ -176,7 +193,8 @@ def test_tasks_select_in_both_blocks(shipped):
     found = compare(tasks=["code"], draft_lengths=2, **QUICK)
     assert {row.task for row in found.block("traced") if row.acceptance} == {"code"}
     assert {row.task for row in found.block("published") if row.acceptance} == {
-        "humaneval", "speed_bench_coding",
+        "humaneval",
+        "speed_bench_coding",
     }
     with pytest.raises(UnknownNameError, match="'code'"):
         compare(tasks=["cod"], **QUICK)
@@ -193,8 +211,17 @@ def test_a_filter_that_leaves_nothing_is_said(shipped):
 
 def test_speculation_pays_less_when_many_streams_share_a_pass(nothing_shipped):
     phone, server = (
-        compare(devices="pixel_10", runtimes="ideal", targets="gemma_4_e4b", drafters="gemma_4_e4b_assistant",
-                draft_lengths=7, batches=batch, **QUICK).rows[1].speedup
+        compare(
+            devices="pixel_10",
+            runtimes="ideal",
+            targets="gemma_4_e4b",
+            drafters="gemma_4_e4b_assistant",
+            draft_lengths=7,
+            batches=batch,
+            **QUICK,
+        )
+        .rows[1]
+        .speedup
         for batch in (1, 256)
     )
     assert phone > 2
@@ -230,14 +257,24 @@ def test_replays_are_shared_and_equal_plain_ones():
 
 def test_row_of_means_has_the_right_shape():
     results = [
-        predict(device="pixel_9", target="gemma_4_e2b", drafter="ngram", acceptance=rate, draft_length=2,
-                prompt_tokens=64, output_tokens=32, intervals=False)
+        predict(
+            device="pixel_9",
+            target="gemma_4_e2b",
+            drafter="ngram",
+            acceptance=rate,
+            draft_length=2,
+            prompt_tokens=64,
+            output_tokens=32,
+            intervals=False,
+        )
         for rate in (0.2, 0.8)
     ]
     row = row_of(results, block="published", label="x", family="ngram", task="all")
     lengths = [result["mean_acceptance_length"] for result in results]
     assert row.mean_acceptance_length == pytest.approx(2 / sum(1 / length for length in lengths))
-    assert row.energy_per_token_j == pytest.approx(np.mean([result["energy_per_token_j"] for result in results]))
+    assert row.energy_per_token_j == pytest.approx(
+        np.mean([result["energy_per_token_j"] for result in results])
+    )
     assert row.acceptance == "iid(0.2), iid(0.8)"
 
 
