@@ -151,6 +151,7 @@ Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
 
+Flag = Annotated[CitedValue[bool], unit("bool")]
 Text = Annotated[CitedValue[str], unit("text")]
 Number = Annotated[CitedValue[NonNegative], unit("1")]
 Fraction = Annotated[CitedValue[Share], unit("1")]

@@ -168,6 +168,8 @@ def _text(cited: CitedValue[Any]) -> str:
 def _scaled(value: Any, scale: float) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, dict):
         return ", ".join(f"{key}: {_scaled(item, scale)}" for key, item in value.items())
     if isinstance(value, tuple):

@@ -15,6 +15,7 @@ from hw_profiles.cited import (
     CitedValue,
     Curve,
     Efficiency,
+    Flag,
     Fraction,
     Frozen,
     Hertz,
@@ -255,7 +256,8 @@ class RuntimeProfile(Frozen):
     A pass of width w over `weight_bytes` takes ``floor + weight_bytes / (mbu * peak bandwidth) * g(w) + KV
     bytes / (mbu_kv * peak bandwidth) + w * host_per_row`` where g is `verify_curve` (g(1) = 1). `ideal` has
     no curve: there the middle is the roofline. mbu runs log-linearly in bytes from `mbu_small` (at or below
-    `small_model_bytes`) to `mbu_large` (at or above `large_model_bytes`).
+    `small_model_bytes`) to `mbu_large` (at or above `large_model_bytes`). Prefill computes every row of every
+    layer, or of the layers that store KV only (`prefill_skips_shared_kv_layers`).
     """
 
     id: str
@@ -277,6 +279,7 @@ class RuntimeProfile(Frozen):
     host_per_row_s: Seconds
     prefill_macs_per_s_fraction: Efficiency
     prefill_floor_s: Seconds
+    prefill_skips_shared_kv_layers: Flag
     verify_curve: Curve | None = None
     verify_extrapolation: Literal["linear", "flat"] = "linear"
     tile: Annotated[CitedValue[Positive], unit("1")] | None = None

@@ -190,18 +190,37 @@ def target_ops(target: TargetSpec) -> tuple[Op, ...]:
     return (*_input_ops(target), *layer_ops(target), *kv_ops(target), lm_head_op(target))
 
 
-def prefill_ops(target: TargetSpec) -> tuple[Op, ...]:
+def prefill_ops(target: TargetSpec, *, skip_shared_kv: bool = False) -> tuple[Op, ...]:
     """One prefill of the target: as :func:`target_ops`, but the LM head sees the last row only.
 
-    Every layer is computed for every row, as in the published modelling code; a runtime that stops after
-    the last layer that stores KV for all rows but the last saves up to the share of the KV-shared layers.
+    Parameters
+    ----------
+    target : TargetSpec
+        Architecture and quantisation.
+    skip_shared_kv : bool
+        The last layers, which store no KV of their own, see the last row only too: nothing ever reads what
+        they make of the other rows. The published modelling code computes them for every row.
+
+    References
+    ----------
+    Sun et al., "You only cache once: decoder-decoder architectures for language models", arXiv:2405.05254.
     """
-    return tuple(last_row_only(op) if op.part == "lm_head" else op for op in target_ops(target))
+    storing = [layer for layer in target.layers if layer.stores_kv]
+    shared = [layer for layer in target.layers if not layer.stores_kv]
+    last = lm_head_op(target)
+    if not (skip_shared_kv and shared):
+        return (*_input_ops(target), *layer_ops(target), *kv_ops(target), last_row_only(last))
+    late = (*layer_ops(target, shared), *kv_ops(target, shared), last)
+    early = (*_input_ops(target), *layer_ops(target, storing), *kv_ops(target, storing))
+    return (*early, *(last_row_only(op) for op in late))
 
 
 def last_row_only(op: Op) -> Op:
-    """Return the op computed for one row, whatever the width of the pass."""
-    return replace(op, macs_per_row=0.0, macs_per_pass=op.macs_per_pass + op.macs_per_row)
+    """Return the op computed for one row, whatever the width of the pass; its attention MACs are left out."""
+    return replace(
+        op, macs_per_row=0.0, macs_per_pass=op.macs_per_pass + op.macs_per_row, macs_per_row_per_context=0.0,
+        experts=0, experts_per_row=0,
+    )  # fmt: skip
 
 
 def renamed(ops: Sequence[Op], prefix: str) -> tuple[Op, ...]:
@@ -278,12 +297,13 @@ def _input_ops(target: TargetSpec) -> list[Op]:
     return ops
 
 
-def layer_ops(target: TargetSpec) -> list[Op]:
-    """Matrices and norms of all layers; the group has one precision, so merging layers loses nothing."""
-    quant, counts, n = target.quant, target.param_counts(), target.num_hidden_layers
+def layer_ops(target: TargetSpec, layers: Sequence[LayerShape] | None = None) -> list[Op]:
+    """Matrices and norms of some layers (all where omitted); they have one precision, so they merge."""
+    layers = target.layers if layers is None else layers
+    quant, counts, n = target.quant, target.layer_params(layers), len(layers)
     bits, mac = quant.bits("layers"), quant.mac()
-    stored = sum(layer.stores_kv for layer in target.layers)
-    joined = sum(layer.stores_kv and layer.shared_kv_projection for layer in target.layers)
+    stored = sum(layer.stores_kv for layer in layers)
+    joined = sum(layer.stores_kv and layer.shared_kv_projection for layer in layers)
 
     def matrices(name: str, key: str, dispatches: int, extra_macs: float = 0.0) -> Op:
         return matrix_op(name, "layers", counts[key], bits, mac, dispatches=dispatches, extra_macs=extra_macs)
@@ -292,7 +312,7 @@ def layer_ops(target: TargetSpec) -> list[Op]:
     if counts["mlp"]:
         ops.append(matrices("MLP", "mlp", 3 * n))
     if counts["experts"]:
-        ops += [matrices("expert router", "router", n), _experts_op(target)]
+        ops += [matrices("expert router", "router", n), _experts_op(target, counts["experts"], 3 * n)]
     if counts["per_layer_input"]:
         ops.append(matrices("per-layer input gates", "per_layer_input", 2 * n))
     if counts["laurel"]:
@@ -305,28 +325,29 @@ def layer_ops(target: TargetSpec) -> list[Op]:
     return ops
 
 
-def _experts_op(target: TargetSpec) -> Op:
+def _experts_op(target: TargetSpec, params: int, dispatches: int) -> Op:
     quant = target.quant
-    active = target.param_counts()["experts"] * target.top_k_experts / target.num_experts
+    active = params * target.top_k_experts / target.num_experts
     return Op(
         name="routed experts",
         part="layers",
         weight_bytes=active * quant.bits("experts") / 8,
         macs_per_row=active,
         dtype=quant.mac("experts"),
-        dispatches=3 * target.num_hidden_layers,
+        dispatches=dispatches,
         experts=target.num_experts,
         experts_per_row=target.top_k_experts,
     )
 
 
-def kv_ops(target: TargetSpec) -> list[Op]:
-    """KV of the new rows written by the layers that store it; the cache read again by every layer."""
-    written = target.kv_bytes_per_token() + target.kv_windowed_bytes_per_token()
-    stored = sum(layer.stores_kv for layer in target.layers)
-    ops = [Op(name="KV write", part="kv_cache", bytes_per_row=written, dispatches=stored)]
+def kv_ops(target: TargetSpec, layers: Sequence[LayerShape] | None = None) -> list[Op]:
+    """KV of the new rows written by those layers that store it; the cache read again by every layer."""
+    layers = target.layers if layers is None else layers
+    storing = [layer for layer in layers if layer.stores_kv]
+    written = sum(target.layer_kv_bytes(layer) for layer in storing)
+    ops = [Op(name="KV write", part="kv_cache", bytes_per_row=written, dispatches=len(storing))]
     for label, is_local in (("local attention", True), ("global attention", False)):
-        layers = [layer for layer in target.layers if layer.is_local == is_local]
-        if layers:
-            ops.append(attention_op(label, "kv_cache", target, layers, sum(layer.q_dim for layer in layers)))
+        read = [layer for layer in layers if layer.is_local == is_local]
+        if read:
+            ops.append(attention_op(label, "kv_cache", target, read, sum(layer.q_dim for layer in read)))
     return ops

@@ -99,6 +99,7 @@ def side_inputs(runtime: RuntimeProfile, engine: Engine) -> dict[str, Input]:
         ("host_per_row_s", runtime.host_per_row_s, "time"),
         ("prefill_macs_per_s_fraction", runtime.prefill_macs_per_s_fraction, "prefill"),
         ("prefill_floor_s", runtime.prefill_floor_s, "prefill"),
+        ("prefill_skips_shared_kv_layers", runtime.prefill_skips_shared_kv_layers, "prefill"),
         ("active_power_w", engine.active_power_w, "energy"),
         ("idle_power_w", engine.idle_power_w, "energy"),
     ], "time"))  # fmt: skip

@@ -86,7 +86,9 @@ def lower(
         },
         target_pass=compile_ops(ops),
         draft_pass=compile_ops(drafting.draft_ops),
-        target_prefill_pass=compile_ops(model_ops.prefill_ops(served)),
+        target_prefill_pass=compile_ops(
+            model_ops.prefill_ops(served, skip_shared_kv=stack.prefill_skips_shared_kv_layers.value)
+        ),
         drafter_prefill_pass=compile_ops(drafting.prefill_ops),
         drafter=drafting,
         memory=_memory(served, ops, drafting),

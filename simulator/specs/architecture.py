@@ -8,6 +8,7 @@ experts). Counts equal those of the modelling code in transformers 5.24 (tests),
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Literal
@@ -212,21 +213,29 @@ class Architecture(BaseModel):
         n = self.altup_num_inputs
         return self.hidden_size * (1 + n) + n**2 + n**3 if n else 0
 
+    def layer_params(self, layers: Sequence[LayerShape]) -> dict[str, int]:
+        """Parameters of some layers by kind of tensor; the norms of the end come with the last layer."""
+        hidden, n, ple = self.hidden_size, len(layers), self.hidden_size_per_layer_input
+        final_norms = hidden + ple if self.layers[-1] in layers else 0
+        return {
+            "attention": sum(self.attention_params(layer) for layer in layers),
+            "mlp": sum(3 * hidden * layer.intermediate_size for layer in layers),
+            "router": n * hidden * self.num_experts,
+            "experts": n * self.num_experts * 3 * hidden * self.moe_intermediate_size,
+            "per_layer_input": n * 2 * hidden * ple,
+            "laurel": n * 2 * hidden * self.laurel_rank,
+            "altup": n * self.altup_layer_params(),
+            "norms": sum(self.norm_params(layer) for layer in layers) + final_norms,
+        }
+
     def param_counts(self) -> dict[str, int]:
         """Parameters by kind of tensor; they add up to the text model, tied tables counted once."""
         hidden, n, ple = self.hidden_size, self.num_hidden_layers, self.hidden_size_per_layer_input
         table = self.vocab_size * hidden
         return {
-            "attention": sum(self.attention_params(layer) for layer in self.layers),
-            "mlp": sum(3 * hidden * layer.intermediate_size for layer in self.layers),
-            "router": n * hidden * self.num_experts,
-            "experts": n * self.num_experts * 3 * hidden * self.moe_intermediate_size,
-            "per_layer_input": n * 2 * hidden * ple,
+            **self.layer_params(self.layers),
             "per_layer_projection": hidden * n * ple,
-            "laurel": n * 2 * hidden * self.laurel_rank,
-            "altup": n * self.altup_layer_params(),
             "altup_projection": 2 * max(0, self.altup_num_inputs - 1) * hidden**2,
-            "norms": sum(self.norm_params(layer) for layer in self.layers) + hidden + ple,
             "embedding": table,
             "lm_head": 0 if self.tie_word_embeddings else table,
             "per_layer_embedding": (self.vocab_size_per_layer_input or self.vocab_size) * n * ple,

@@ -107,7 +107,7 @@ def test_prefill_is_the_roofline_at_its_fraction_and_floor():
         for dtype, cited in device.engines["gpu"].peak_macs_per_s.items()
     }
     peak, prompt = device.dram.peak_bandwidth_bytes_per_s.value, 300
-    ops = prefill_ops(load_target(TARGET))
+    ops = prefill_ops(load_target(TARGET), skip_shared_kv=stack.prefill_skips_shared_kv_layers.value)
     expected = stack.prefill_floor_s.value
     for op in ops:
         seen = sum(i if op.window is None else min(i, op.window) for i in range(prompt))
@@ -116,6 +116,28 @@ def test_prefill_is_the_roofline_at_its_fraction_and_floor():
         macs = op.macs_per_pass + prompt * op.macs_per_row + seen * op.macs_per_row_per_context
         expected += max(memory_s, macs / rate[op.dtype])
     assert params.target_prefill().time_s == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("target", "faster"), [(TARGET, True), ("gemma_3_1b", False)])
+def test_runtime_decides_whether_prefill_skips_layers_that_store_no_kv(target, faster):
+    stack = load_runtime("litert_lm_gpu_mali")
+    cited = stack.prefill_skips_shared_kv_layers
+    whole = stack.model_copy(
+        update={"prefill_skips_shared_kv_layers": cited.model_copy(update={"value": False})}
+    )
+    skips, all_rows = (lower(device="pixel_9", target=target, runtime=each).bind(SCENARIO)
+                       for each in (stack, whole))  # fmt: skip
+    assert cited.value is True
+    assert skips.verify_cost(4) == all_rows.verify_cost(4)
+    times = [params.target_prefill().time_s for params in (skips, all_rows)]
+    energies = [params.target_prefill().mac_energy_j for params in (skips, all_rows)]
+    moved = [params.target_prefill().bytes_moved for params in (skips, all_rows)]
+    assert moved[0] == pytest.approx(moved[1])
+    if faster:
+        assert times[0] < 0.5 * times[1]
+        assert energies[0] < 0.5 * energies[1]
+    else:
+        assert times[0] == times[1]
 
 
 def test_frozen_head_has_no_prefill_and_a_standalone_drafter_has_one():

@@ -103,6 +103,39 @@ def test_prefill_computes_the_lm_head_for_one_row():
     assert decode.total_bytes == pytest.approx(prefill.total_bytes)
 
 
+def test_prefill_that_skips_layers_without_kv_of_their_own():
+    """Layers 0 to 14 of 35 for every row; the 20 others, twice as wide, and the LM head for one row."""
+    target, rows = load_target("gemma_4_e2b"), 1000
+    every, skipping = prefill_ops(target), prefill_ops(target, skip_shared_kv=True)
+    shared = [layer for layer in target.layers if not layer.stores_kv]
+    assert len(shared) == 20
+    matrices = sum(target.layer_params(shared).values())
+    q_dims = sum(layer.q_dim for layer in shared)
+    saved = ledger(every, rows, 0).total_macs - ledger(skipping, rows, 0).total_macs
+    assert saved == pytest.approx((rows - 1) * matrices)
+    at_400 = ledger(every, rows, 400).total_macs - ledger(skipping, rows, 400).total_macs
+    assert at_400 == pytest.approx(saved + rows * 400 * 2 * q_dims)
+    for name in ("weight_bytes", "row_bytes", "kv_bytes"):
+        mine, other = (getattr(ledger(ops, rows, 400), name) for ops in (every, skipping))
+        assert mine == pytest.approx(other)
+
+
+@pytest.mark.parametrize("target", ["gemma_3_1b", "smollm2_135m", "gemma_4_31b", "gemma_4_26b_a4b"])
+def test_nothing_to_skip_where_every_layer_stores_kv(target):
+    loaded = load_target(target)
+    assert prefill_ops(loaded, skip_shared_kv=True) == prefill_ops(loaded)
+
+
+def test_experts_of_skipped_layers_are_those_of_one_row():
+    target = load_target("gemma_4_26b_a4b")
+    fields = {**target.model_dump(), "layer_types": ("full_attention",) * 30, "num_kv_shared_layers": 10}
+    sharing = type(target)(**fields)
+    ops = prefill_ops(sharing, skip_shared_kv=True)
+    early, late = (op for op in ops if op.name == "routed experts")
+    assert (early.experts, late.experts) == (128, 0)
+    assert late.weight_bytes_at(500) == late.weight_bytes == pytest.approx(early.weight_bytes / 2)
+
+
 @given(st.integers(1, 3000), st.sampled_from([None, 1, 512]))
 def test_mean_prefill_context(prompt, window):
     exact = sum(min(i, window or prompt) for i in range(prompt)) / prompt
