@@ -289,3 +289,13 @@ def test_drafter_of_another_target_is_refused():
     other = build_drafter("ngram", load_target("gemma_4_e4b"))
     with pytest.raises(DraftscopeError, match="gemma_4_e4b"):
         lower(device="pixel_9", target=TARGET, drafter=replace(other, target_id="gemma_4_e4b"))
+
+
+def test_floor_of_a_step_is_charged_where_drafts_are_asked_for_and_only_there():
+    lowered = lower(device="pixel_9", target=TARGET, drafter="ngram", runtime="litert_lm_gpu_mali")
+    floor_s, search_s = (lowered.inputs[name].value for name in ("floor_per_step_s", "host_s_per_step"))
+    assert floor_s > 0 and search_s > 0
+    for length, expected in ((0, 0.0), (1, floor_s + search_s), (8, floor_s + search_s)):
+        assert lowered.bind(SCENARIO, draft_length=length).step_host_s == pytest.approx(expected)
+    lengths = lowered.bind(SCENARIO, draft_length=np.array([0, 3])).step_host_s
+    assert lengths.tolist() == pytest.approx([0.0, floor_s + search_s])
