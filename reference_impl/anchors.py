@@ -94,7 +94,17 @@ def read_response(backbone: Backbone, prompt: Sequence[int], response: Sequence[
 def drafts_at_anchors(
     model: MTPHead | Standalone | NGramLookup | SuffixLookup, backbone: Backbone, read: TargetPass, depth: int
 ) -> AnchorDrafts:
-    """Proposals of any drafter at every anchor of a response."""
+    """Proposals of any drafter at every anchor of a response (a one-token response has none)."""
+    if not read.anchors:
+        nothing = np.zeros((0, depth))
+        return AnchorDrafts(
+            proposed=np.zeros(0, dtype=np.int8),
+            draft_token=nothing.astype(np.int32),
+            draft_top1_prob=nothing.astype(np.float32),
+            rank=nothing.astype(np.int32),
+            draft_prob=nothing.astype(np.float32),
+            gap=nothing.astype(np.float32),
+        )
     if isinstance(model, MTPHead):
         return head_drafts(model, backbone, read, depth)
     if isinstance(model, Standalone):

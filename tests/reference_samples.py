@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,12 +11,17 @@ import torch
 from torch import Tensor
 
 from reference_impl.backbone import Backbone, BackboneConfig, BackboneWeights, LayerWeights
+from reference_impl.decode import decode
 from reference_impl.drafters.mtp_head import MTPHead, MTPHeadConfig
+from reference_impl.drafters.ngram import NGramLookup
 from reference_impl.drafters.standalone import Standalone, StandaloneConfig
+from reference_impl.drafters.suffix import SuffixLookup
 from reference_impl.features import write_shard
 from reference_impl.fetch import load_target
 from reference_impl.generate import generate_batch
 from reference_impl.gguf_target import Target
+from reference_impl.live import NamedDrafter
+from reference_impl.responses import Request
 
 VOCAB = 97
 EOS = 96
@@ -162,3 +168,50 @@ class Scripted:
 def real_target(dtype: torch.dtype = torch.float32) -> Target:
     """The real frozen target, loaded once."""
     return load_target(dtype)
+
+
+class TinyTokenizer:
+    """Words are token ids, so that prompts survive the way through a file."""
+
+    def decode(self, tokens: Sequence[int], *, skip_special_tokens: bool = True) -> str:
+        return " ".join(str(t) for t in tokens)
+
+
+@dataclass(frozen=True)
+class TinyTarget:
+    """A target around the tiny backbone."""
+
+    id: str
+    sha256: str
+    backbone: Backbone
+    tokenizer: TinyTokenizer
+
+    def encode(self, text: str) -> list[int]:
+        return [int(word) for word in text.split()]
+
+
+def tiny_target(seed: int = 0) -> TinyTarget:
+    """The tiny backbone as a target with a name and a hash."""
+    return TinyTarget("tiny", f"{seed:064d}", tiny_backbone(seed), TinyTokenizer())
+
+
+def tiny_requests(backbone: Backbone, count: int, seed: int, *, new_tokens: int = 20) -> list[Request]:
+    """Requests of two tasks with the backbone's own greedy responses."""
+    requests = []
+    for i, prompt in enumerate(tiny_prompts(count, seed)):
+        response = decode(backbone, prompt, max_new_tokens=new_tokens).tokens
+        task = ("code", "chat")[2 * i // count]
+        text = " ".join(str(t) for t in prompt)
+        requests.append(Request(f"{task}/test/{i}", task, text, tuple(prompt), tuple(response), 0.125))
+    return requests
+
+
+def tiny_drafters(backbone: Backbone) -> list[NamedDrafter]:
+    """One of each family; the suffix lookup knows some of the backbone's texts."""
+    memory = [decode(backbone, p, max_new_tokens=30).tokens for p in tiny_prompts(12, 77)]
+    return [
+        NamedDrafter("mtp_head", "frozen_mtp", tiny_head(backbone)),
+        NamedDrafter("standalone_body", "standalone", tiny_standalone(backbone)),
+        NamedDrafter("ngram", "ngram", NGramLookup()),
+        NamedDrafter("suffix", "ngram", SuffixLookup(memory)),
+    ]

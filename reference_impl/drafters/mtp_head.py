@@ -61,7 +61,7 @@ class MTPLayer(nn.Module):
     def forward(
         self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, cos: Tensor, sin: Tensor
     ) -> Tensor:
-        """``x (b, a, width)``, ``keys, values (b, kv_heads, s, head_dim)``, additive mask ``(b, 1, a, s)``"""
+        """``x (b, a, width)``, ``keys, values (b, kv_heads, s, head_dim)``, mask ``(b, 1, a, s)`` added."""
         cfg = self.config
         b, a, _ = x.shape
         q = (

@@ -1,4 +1,4 @@
-"""The decoding loop on a tiny random target: nothing is lost, counts are those of the walk, errors are clear."""
+"""The decoding loop on a tiny random target: nothing is lost, the books are right, errors are clear."""
 
 from __future__ import annotations
 

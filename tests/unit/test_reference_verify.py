@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch")  # the package imports it elsewhere
 
-from reference_impl.verify import greedy_chain, until_end  # noqa: E402
+from reference_impl.verify import greedy_chain, until_end
 
 small = st.lists(st.integers(0, 2), max_size=6)
 
