@@ -11,6 +11,7 @@ from simulator.figures.hardware import roofline, verify_curves
 from simulator.figures.ledgers import byte_ledger, drafter_ram_by_part, energy_by_phase, ram_by_part
 from simulator.figures.speed import decode_speed, speedup_by_draft_length, speedup_grid
 from simulator.figures.strip import token_strip
+from simulator.figures.theme import task_label
 
 __all__ = [
     "acceptance_by_depth",
@@ -22,6 +23,7 @@ __all__ = [
     "roofline",
     "speedup_by_draft_length",
     "speedup_grid",
+    "task_label",
     "token_strip",
     "verify_curves",
 ]

@@ -84,7 +84,7 @@ def speedup_grid(
     names = [task for (task,) in tasks]
     lines = -(-len(names) // columns)
     figure = make_subplots(
-        rows=lines, cols=columns, shared_xaxes=True, shared_yaxes=True, horizontal_spacing=0.03,
+        rows=lines, cols=columns, shared_xaxes=True, shared_yaxes="all", horizontal_spacing=0.03,
         vertical_spacing=0.12, subplot_titles=[escape(task_label(name)) for name in names],
     )  # fmt: skip
     for at, (_, some) in enumerate(tasks.items()):

@@ -1,0 +1,170 @@
+"""Build what the documents show: the picture of the README, and executed notebooks with still images.
+
+``python docs/build.py picture`` writes docs/assets/speedup-light.svg and speedup-dark.svg.
+``python docs/build.py notebooks`` executes notebooks/*.py into .ipynb, each figure as an image too.
+
+Both draw with a headless Chromium (Debian: apt-get install chromium); without one, notebooks keep interactive
+figures only. It knows no numbers: those come from the package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+PAGE = """<!doctype html><html><head><meta charset="utf-8"><script>@@PLOTLY@@</script></head><body>
+<script type="application/json" id="in">@@FIGURES@@</script><script>
+(async function () {
+  var figures = JSON.parse(document.getElementById("in").textContent), found = [];
+  for (var at = 0; at < figures.length; at += 1) {
+    var one = figures[at], node = document.createElement("div");
+    document.body.append(node);
+    await Plotly.newPlot(node, one.data, one.layout);
+    found.push(await Plotly.toImage(node, @@OPTIONS@@.format === "svg"
+      ? {format: "svg", width: @@OPTIONS@@.width, height: one.layout.height}
+      : {format: "png", width: @@OPTIONS@@.width, height: one.layout.height, scale: 1.5}));
+    node.remove();
+  }
+  document.getElementById("in").remove();
+  var out = document.createElement("pre");
+  out.id = "out"; out.textContent = JSON.stringify(found); document.body.append(out);
+}());
+</script></body></html>"""
+
+
+def browser() -> str | None:
+    """Path of a headless-capable browser."""
+    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
+
+
+def rendered(figures: Sequence[dict[str, Any]], *, kind: str, width: int) -> list[bytes]:
+    """Draw figures (plotly JSON) in a browser.
+
+    Parameters
+    ----------
+    figures : sequence of dict
+        ``data`` and ``layout`` with a height.
+    kind : {"svg", "png"}
+        Format.
+    width : int
+        Pixels.
+    """
+    from plotly.offline import get_plotlyjs
+
+    from simulator.figures.report import embedded
+
+    program = browser()
+    if program is None:
+        raise SystemExit("docs/build.py: no browser found; install the Debian package chromium.")
+    options = json.dumps({"format": kind, "width": width})
+    page = PAGE.replace("@@OPTIONS@@", options).replace("@@FIGURES@@", embedded(list(figures)))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "page.html"
+        file.write_text(page.replace("@@PLOTLY@@", get_plotlyjs()), encoding="utf-8")
+        done = subprocess.run(
+            [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+             "--disable-background-networking", "--disable-component-update", "--disable-sync",
+             f"--user-data-dir={folder}/profile", f"--window-size={width + 100},2000",
+             "--virtual-time-budget=120000", "--dump-dom", file.as_uri()],
+            capture_output=True, text=True, check=True, timeout=600,
+        )  # fmt: skip
+    found = re.search(r'<pre id="out">(.*?)</pre>', done.stdout, flags=re.DOTALL)
+    if found is None:
+        raise SystemExit("docs/build.py: the browser drew nothing.")
+    texts = json.loads(found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    return [_decoded(text) for text in texts]
+
+
+def _decoded(url: str) -> bytes:
+    from urllib.parse import unquote
+
+    head, _, body = url.partition(",")
+    return base64.b64decode(body) if head.endswith("base64") else unquote(body).encode()
+
+
+def picture(folder: Path) -> None:
+    """The README's picture: speedup against draft length, task by task, on a Pixel 9."""
+    from simulator.figures import speedup_grid
+    from simulator.figures.theme import DARK, PAPER, darkened
+    from simulator.studies.report_data import report_data
+
+    data = report_data(devices=["pixel_9"], targets=["smollm2_135m"])
+    section = data["sections"][0]
+    rows = [row for part in section["speedup"] for row in part["records"]]
+    device = data["devices"][0]
+    figure = speedup_grid(
+        rows, bands=["smollm2_mtp_head"],
+        title=f"Speedup over plain decoding: SmolLM2-135M on {device['name']}",
+        reading="Measured acceptance, predicted cost. Above the dashed line drafting pays; the large marker "
+        "is the best draft length. Band and bars: ranges of the hardware numbers, shared by all drafters.",
+    )  # fmt: skip
+    text = figure.to_json()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, page, drawn in (("light", PAPER, text), ("dark", DARK[PAPER], darkened(text))):
+        plain = json.loads(drawn)
+        plain["layout"]["paper_bgcolor"] = page
+        (image,) = rendered([plain], kind="svg", width=1000)
+        _write(folder / f"speedup-{name}.svg", image)
+
+
+def notebooks(folder: Path) -> None:
+    """Execute every notebook, and put a still image beside each interactive figure."""
+    import jupytext
+    import nbformat
+    from nbclient import NotebookClient
+
+    for source in sorted(folder.glob("*.py")):
+        notebook = jupytext.read(source)
+        NotebookClient(notebook, timeout=600, kernel_name="python3",
+                       resources={"metadata": {"path": str(ROOT)}}).execute()  # fmt: skip
+        for cell in notebook.cells:
+            cell.metadata.pop("execution", None)
+        bundles = [
+            output["data"]
+            for cell in notebook.cells
+            for output in cell.get("outputs", ())
+            if "application/vnd.plotly.v1+json" in output.get("data", {})
+        ]
+        if browser() is not None:
+            figures = [bundle["application/vnd.plotly.v1+json"] for bundle in bundles]
+            figures = [{**one, "layout": {**one["layout"], "paper_bgcolor": "#ffffff"}} for one in figures]
+            for bundle, image in zip(bundles, rendered(figures, kind="png", width=900), strict=True):
+                bundle["image/png"] = base64.b64encode(image).decode()
+        _write(source.with_suffix(".ipynb"), nbformat.writes(notebook).encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_name(path.name + ".partial")
+    temporary.write_bytes(content)
+    os.replace(temporary, path)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("picture", "notebooks"))
+    what = parser.parse_args().what
+    sys.path.insert(0, str(ROOT))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    if what == "picture":
+        picture(ROOT / "docs" / "assets")
+    else:
+        notebooks(ROOT / "notebooks")
+
+
+if __name__ == "__main__":
+    main()
