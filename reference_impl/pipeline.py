@@ -3,12 +3,17 @@
 ``collect_features`` lets the target answer training prompts and keeps what it computed; ``build_drafter``
 sets up a drafter of a known design on a draft vocabulary counted from those answers. It does not know how a
 step of training works (``train.py``).
+
+``python -m reference_impl.pipeline --out FOLDER --rounds 0-3`` collects features and resumes where it was
+killed.
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +25,7 @@ from .drafters.mtp_head import MTPHead, MTPHeadConfig
 from .drafters.standalone import Standalone, StandaloneConfig
 from .errors import ReferenceImplError
 from .features import FeatureStore, write_shard
+from .fetch import load_target
 from .generate import generate_batch
 from .gguf_target import Target
 from .tasks import TASKS, prompts
@@ -38,6 +44,9 @@ ROUND_PROMPTS = {
 }
 
 DRAFT_VOCAB_SIZE = 8192
+
+#: The last tokens of each prompt that serve as training anchors beside its response.
+PROMPT_ANCHORS = 24
 
 
 def collect_features(
@@ -152,3 +161,27 @@ STANDALONE_DIMS: dict[str, dict[str, int]] = {
         "intermediate_size": 672,
     },
 }
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Collect features from the command line; ranges of rounds may run as separate processes."""
+    parser = argparse.ArgumentParser(
+        prog="python -m reference_impl.pipeline", description="Collect training features from the target."
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder of the feature shards")
+    parser.add_argument("--rounds", default="0-3", help="first and last round, e.g. 0-3")
+    arguments = parser.parse_args(argv)
+    first, _, last = arguments.rounds.partition("-")
+    if not (first.isdigit() and (last or first).isdigit()):
+        parser.error(f"--rounds: given {arguments.rounds!r}, allowed: two whole numbers such as 0-3")
+
+    def report(line: str) -> None:
+        sys.stderr.write(f"[features] {line}\n")
+        sys.stderr.flush()
+
+    target = load_target(torch.bfloat16)
+    collect_features(target, arguments.out, rounds=range(int(first), int(last or first) + 1), report=report)
+
+
+if __name__ == "__main__":
+    main()

@@ -47,14 +47,14 @@ class TrainConfig:
     """
 
     positions: int
-    anchors_per_batch: int = 1024
+    anchors_per_batch: int = 640
     unroll: int = 8
     depth_keep: float = 0.65
     depth_weight: float = 0.9
     hard_weight: float = 0.5
     learning_rate: float = 1e-3
-    muon_learning_rate: float = 0.01
-    warmup_batches: int = 50
+    muon_learning_rate: float = 0.015
+    warmup_batches: int = 40
     final_learning_rate: float = 0.05
     seed: int = 0
     checkpoint_seconds: float = 60.0

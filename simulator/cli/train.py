@@ -64,7 +64,7 @@ def _train(drafter: str, features: Path, out: Path, state: Path, positions: int,
     from reference_impl import fetch
     from reference_impl.checkpoint import save_drafter
     from reference_impl.features import FeatureStore
-    from reference_impl.pipeline import build_drafter, draft_vocabulary
+    from reference_impl.pipeline import PROMPT_ANCHORS, build_drafter, draft_vocabulary
     from reference_impl.train import TrainConfig
     from reference_impl.train import train as run
 
@@ -77,8 +77,8 @@ def _train(drafter: str, features: Path, out: Path, state: Path, positions: int,
         f"{texts.anchor_count()} anchors a pass")  # fmt: skip
     try:
         found = run(
-            model, FeatureStore(features, layers), embedding, TrainConfig(positions=positions, seed=seed),
-            state_path=state, report=say,
+            model, FeatureStore(features, layers, prompt_anchors=PROMPT_ANCHORS), embedding,
+            TrainConfig(positions=positions, seed=seed), state_path=state, report=say,
         )  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"its state is in {state}; add --resume to go on") from None
