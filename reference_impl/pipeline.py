@@ -23,11 +23,13 @@ from torch import Tensor
 
 from .drafters.mtp_head import MTPHead, MTPHeadConfig
 from .drafters.standalone import Standalone, StandaloneConfig
+from .drafters.suffix import SuffixLookup
 from .errors import ReferenceImplError
 from .features import FeatureStore, write_shard
 from .fetch import load_target
 from .generate import generate_batch
 from .gguf_target import Target
+from .responses import training_responses
 from .tasks import TASKS, prompts
 
 #: Target layers whose keys and values are kept with the features (heads read some of them).
@@ -170,6 +172,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="folder of the feature shards")
     parser.add_argument("--rounds", default="0-3", help="first and last round, e.g. 0-3")
+    parser.add_argument("--suffix", type=Path, help="also write the suffix lookup of all responses here")
     arguments = parser.parse_args(argv)
     first, _, last = arguments.rounds.partition("-")
     if not (first.isdigit() and (last or first).isdigit()):
@@ -181,6 +184,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     target = load_target(torch.bfloat16)
     collect_features(target, arguments.out, rounds=range(int(first), int(last or first) + 1), report=report)
+    if arguments.suffix is not None:
+        SuffixLookup(training_responses(arguments.out)).save(arguments.suffix)
 
 
 if __name__ == "__main__":
