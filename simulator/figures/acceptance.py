@@ -59,4 +59,5 @@ def acceptance_by_depth(
     figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
     figure.update_yaxes(title_text="share accepted", col=1)
     figure.update_annotations(font={"size": 12})
+    figure.layout.margin.t += 14  # names of the panels
     return figure

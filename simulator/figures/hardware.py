@@ -139,6 +139,6 @@ def verify_curves(
              columns=("label", "width", "verify_cost_ratio", "verify_cost_ratio_low",
                       "verify_cost_ratio_high"), legend_px=110)  # fmt: skip
     figure.update_xaxes(dtick=1)
-    figure.update_yaxes(range=[0, min(limit + 0.3, 1.1 * max((row["verify_cost_ratio"] for row in rows),
-                                                            default=1.0))])  # fmt: skip
+    top = max((row["verify_cost_ratio"] for row in rows), default=1.0)
+    figure.update_yaxes(range=[0, 1.1 * top])
     return figure

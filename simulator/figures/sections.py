@@ -135,8 +135,10 @@ def _traced(page: Page, data: Data, target: Row) -> str:
 
 
 def _published(page: Page, data: Data, target: Row) -> str:
-    name = target["name"]
-    html = page.heading(f"t-{target['id']}", f"Published acceptance: {name}", name.split(" (")[0])
+    name, short = target["name"], _short(target)
+    known = any(section["has_acceptance"] for section in _of_target(data, target))
+    about = "Published acceptance" if known else "Cost only"
+    html = page.heading(f"t-{target['id']}", f"{about}: {name}", short)
     if target["note"]:
         html += f'<p class="note">{escape(target["note"])}</p>'
     for section in _of_target(data, target):
@@ -155,8 +157,13 @@ def _published(page: Page, data: Data, target: Row) -> str:
             )  # fmt: skip
             cards += page.card(figure, part["records"])
         html += f'<div class="pair">{cards}</div>' if cards else ""
-        html += _costs(page, data, section, name) + "</div>"
+        html += _costs(page, data, section, short) + "</div>"
     return html
+
+
+def _short(target: Row) -> str:
+    """Name of a target without what it stands for."""
+    return str(target["name"].split(" (")[0])
 
 
 def _costs(page: Page, data: Data, section: Row, target: str) -> str:
@@ -194,7 +201,7 @@ def _costs(page: Page, data: Data, section: Row, target: str) -> str:
             reading=readings["roofline"],
         )  # fmt: skip
         cards.append(page.card(figure, section["passes"]))
-    return f'<div class="columns">{"".join(cards)}</div>'
+    return f'<div class="{"columns" if len(cards) > 2 else "pair"}">{"".join(cards)}</div>'
 
 
 def _acceptance(page: Page, data: Data) -> str:
@@ -231,7 +238,7 @@ def _strips(page: Page, data: Data) -> str:
 def _verify(page: Page, data: Data) -> str:
     html = page.heading("verify", "What verifying costs: v(w) by runtime", "Verify cost")
     for device in data["devices"]:
-        names = {target["id"]: target["name"] for target in data["targets"]}
+        names = {target["id"]: _short(target) for target in data["targets"]}
         cards = ""
         for part in data["verify"]:
             if part["device"] == device["id"]:
@@ -252,7 +259,7 @@ def _sources(page: Page, data: Data) -> str:
         rows = "".join(
             f'<tr><th scope="row">{escape(row["where"])}<br><code>{escape(row["key"])}</code></th>'
             f"<td>{escape(row['value'])} {escape('' if row['unit'] == '1' else row['unit'])}</td>"
-            f"<td>{escape(row['low'])} to {escape(row['high'])}</td>"
+            f"<td>{escape(row['low'])}{' to ' if row['low'] else '–'}{escape(row['high'])}</td>"
             f'<td>{escape(row["note"])} <span class="tag">{escape(row["source"])}</span></td></tr>'
             for row in used
         )

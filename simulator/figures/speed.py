@@ -94,6 +94,7 @@ def speedup_grid(
         _break_even(figure, last, named=at == 0, **place)
     finished(figure, title=title, reading=reading, height=height, x="", y="", columns=_COLUMNS)
     figure.update_annotations(font={"size": 13})
+    figure.layout.margin.t += 10  # names of the panels
     figure.update_xaxes(dtick=1)
     figure.update_xaxes(title_text=_K, row=lines)
     figure.update_yaxes(title_text="speedup (×)", col=1)

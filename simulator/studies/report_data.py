@@ -43,6 +43,8 @@ _NAMES = {
     "gemma_3n_e2b": "Gemma 3n E2B (stand-in for Gemini Nano v3)",
     "gemma_3n_e4b": "Gemma 3n E4B (stand-in for Gemini Nano v3)",
 }
+ALIKE = 0.05
+"""Speedups closer than this are drawn as one line."""
 VERIFY_CONTEXT = 1024
 """Cached tokens behind the verify curves."""
 _FIRST = ("none", "frozen_mtp", "gemma4_assistant", "mtp_own_kv", "standalone", "ngram")
@@ -231,7 +233,9 @@ def _section(place: Record, target: Record, designs: list[Design]) -> Record:
 def _published_speedups(design: Design) -> Record:
     """Mean over the benchmarks, the easiest and the hardest of them."""
     best = design.best
-    names = [name for name in (ALL_TASKS, best.fastest_task, best.slowest_task) if name]
+    fast, slow = best.fastest_task_speedup or 0.0, best.slowest_task_speedup or 0.0
+    alike = fast - slow < ALIKE
+    names = [ALL_TASKS] if alike else [ALL_TASKS, best.fastest_task or "", best.slowest_task or ""]
     records = [record for name in names for record in speedup_records(design, name)]
     return {"task": ALL_TASKS, "records": records, "drafter": best.drafter,
             "label": best.label, "reading": readings.published_reading(records)}  # fmt: skip

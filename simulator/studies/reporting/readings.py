@@ -83,6 +83,8 @@ def published_reading(records: Sequence[Record]) -> str:
         return speedup_reading(records)
     fast = max(tops, key=lambda record: record["speedup"])
     slow = min(tops, key=lambda record: record["speedup"])
+    if fast["speedup"] - slow["speedup"] < 0.05:
+        return f"{fast['speedup']:.2f}× at K = {fast['draft_length']}, alike on all tasks."
     return (
         f"From {slow['speedup']:.2f}× at K = {slow['draft_length']} on the hardest benchmark shown to "
         f"{fast['speedup']:.2f}× at K = {fast['draft_length']} on the easiest: one K does not fit all text."

@@ -76,6 +76,8 @@ def _assumption(where: str, key: str, cited: CitedValue[Any]) -> Record:
 def _shown(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, (tuple, list)):
