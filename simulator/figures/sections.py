@@ -102,10 +102,13 @@ def navigation(page: Page) -> str:
 def _traced(page: Page, data: Data, target: Row) -> str:
     name = target["name"]
     html = page.heading("measured", f"Measured: {name}", "Measured target")
-    html += (
-        f"<p>Acceptance was recorded on {escape(name)} with drafters trained on it, at every position of "
-        "every response, and replayed step by step. It holds for this target only.</p>"
-    )
+    if any(section["has_acceptance"] for section in _of_target(data, target)):
+        html += (
+            f"<p>Acceptance was recorded on {escape(name)} with drafters trained on it, at every position of "
+            "every response, and replayed step by step. It holds for this target only.</p>"
+        )
+    else:
+        html += f"<p>No acceptance trace on {escape(name)} is at hand: only costs are shown.</p>"
     for section in _of_target(data, target):
         html += f"<div {_of(section['device'])}>"
         if section["speedup"]:
