@@ -159,21 +159,6 @@ def ledger(
     )
 
 
-def mean_prefill_context(prompt_tokens: Any, window: int | None = None) -> Any:
-    """Mean count of earlier tokens that a prefill row attends to: ``mean(min(i, window))`` over ``i < P``.
-
-    Parameters
-    ----------
-    prompt_tokens : float or array
-        Tokens of the prompt, P.
-    window : int, optional
-        Sliding window W; then ``(W' (W' - 1) / 2 + (P - W') W) / P`` with ``W' = min(P, W)``.
-    """
-    near = at_most(prompt_tokens, window)
-    far = 0.0 if window is None else (prompt_tokens - near) * window
-    return (near * (near - 1) / 2 + far) / prompt_tokens
-
-
 def target_ops(target: TargetSpec) -> tuple[Op, ...]:
     """One forward pass of the target: every row goes through all layers and the LM head.
 

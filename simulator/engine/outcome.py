@@ -17,7 +17,7 @@ from simulator.lowering import ContextSums, CostParams
 from simulator.lowering.affine import Quantity
 from simulator.lowering.finish import Case
 from simulator.lowering.outcome import Decode, PassTotals, decode_totals, metrics_of, plain_totals
-from simulator.lowering.workload import VerifyGroup, Workload
+from simulator.lowering.workload import VerifyGroup, Workload, plain_sums
 
 Reduction = Callable[[NDArray[Any]], Quantity]
 
@@ -154,30 +154,20 @@ def _workload(params: CostParams, served: Sequence[Served]) -> Workload:
         found = [each.verify_sums[proposed] for each in served if proposed in each.verify_sums]
         groups.append(VerifyGroup(proposed=proposed, accepted=sum(accepted for accepted, _ in found) * share,
                                   sums=_sum(sums for _, sums in found) * share))  # fmt: skip
-    plain = {}
-    for each in served:
-        key = (each.prompt_tokens, each.decoded_tokens)
-        if key not in plain:
-            plain[key] = _plain(params, *key)
+    prompts = np.array([each.prompt_tokens for each in served])
+    decoded = np.array([each.decoded_tokens for each in served])
     drafted, steps = sum(each.drafted for each in served), sum(len(each.steps) for each in served)
     accepted = sum(step.accepted for each in served for step in each.steps)
     return Workload(
-        decoded_tokens=sum(each.decoded_tokens for each in served) * share,
+        decoded_tokens=float(decoded.sum()) * share,
         verify=tuple(groups),
         drafts=_sum(each.drafts for each in served) * share,
         catch_ups=_sum(each.catch_ups for each in served) * share,
         draft_passes=sum(each.drafts.count + each.catch_ups.count for each in served) * share,
         wasted_draft_share=(drafted - accepted) / drafted if drafted else 0.0,
         mean_acceptance_length=1.0 + accepted / max(steps, 1),
-        plain=_sum(plain[each.prompt_tokens, each.decoded_tokens] for each in served) * share,
+        plain=plain_sums(params, prompts, decoded) * share,
     )
-
-
-def _plain(params: CostParams, prompt_tokens: float, decoded_tokens: float) -> ContextSums:
-    contexts = prompt_tokens + np.arange(decoded_tokens)
-    if params.fixed_context is not None:
-        contexts = np.full(len(contexts), float(params.fixed_context))
-    return ContextSums.of(contexts, params.windows)
 
 
 def _totals(served: Sequence[Served], phase: str, over: Reduction) -> PassTotals:

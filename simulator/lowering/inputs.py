@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from hw_profiles.cited import CitedValue
 from hw_profiles.schema import DeviceProfile, Engine, RuntimeProfile
 from simulator.drafters.base import DrafterModel
 from simulator.results import weakest_kind
@@ -70,13 +71,12 @@ def device_inputs(device: DeviceProfile) -> dict[str, Input]:
         Profile.
     """
     dram = device.dram
-    return dict(_cited([
-        ("peak_bandwidth_bytes_per_s", dram.peak_bandwidth_bytes_per_s, "time"),
-        ("dram_energy_per_byte_j", dram.energy_per_byte_j, "energy"),
-        ("phy_energy_per_byte_j", dram.phy_energy_per_byte_j, "energy"),
-        ("host_power_w", device.host_power_w, "energy"),
-        ("base_power_w", device.base_power_w, "energy"),
-    ], "time"))  # fmt: skip
+    return {
+        **_cited("time", peak_bandwidth_bytes_per_s=dram.peak_bandwidth_bytes_per_s),
+        **_cited("energy", dram_energy_per_byte_j=dram.energy_per_byte_j,
+                 phy_energy_per_byte_j=dram.phy_energy_per_byte_j, host_power_w=device.host_power_w,
+                 base_power_w=device.base_power_w),
+    }  # fmt: skip
 
 
 def side_inputs(runtime: RuntimeProfile, engine: Engine) -> dict[str, Input]:
@@ -89,20 +89,14 @@ def side_inputs(runtime: RuntimeProfile, engine: Engine) -> dict[str, Input]:
     engine : Engine
         The engine that it uses.
     """
-    inputs = dict(_cited([
-        ("mbu_large", runtime.mbu_large, "time"),
-        ("mbu_small", runtime.mbu_small, "time"),
-        ("mbu_kv", runtime.mbu_kv, "time"),
-        ("floor_per_pass_s", runtime.floor_per_pass_s, "time"),
-        ("floor_per_draft_pass_s", runtime.floor_per_draft_pass_s, "time"),
-        ("floor_per_step_s", runtime.floor_per_step_s, "time"),
-        ("host_per_row_s", runtime.host_per_row_s, "time"),
-        ("prefill_macs_per_s_fraction", runtime.prefill_macs_per_s_fraction, "prefill"),
-        ("prefill_floor_s", runtime.prefill_floor_s, "prefill"),
-        ("prefill_skips_shared_kv_layers", runtime.prefill_skips_shared_kv_layers, "prefill"),
-        ("active_power_w", engine.active_power_w, "energy"),
-        ("idle_power_w", engine.idle_power_w, "energy"),
-    ], "time"))  # fmt: skip
+    time = ("mbu_large", "mbu_small", "mbu_kv", "floor_per_pass_s", "floor_per_draft_pass_s",
+            "floor_per_step_s", "host_per_row_s")  # fmt: skip
+    prefill = ("prefill_macs_per_s_fraction", "prefill_floor_s", "prefill_skips_shared_kv_layers")
+    inputs = {
+        **_cited("time", **{name: getattr(runtime, name) for name in time}),
+        **_cited("prefill", **{name: getattr(runtime, name) for name in prefill}),
+        **_cited("energy", active_power_w=engine.active_power_w, idle_power_w=engine.idle_power_w),
+    }
     inputs["macs_per_s"] = _table(engine.peak_macs_per_s, "time" if runtime.ideal else "prefill")
     inputs["energy_per_mac_j"] = _table(engine.energy_per_mac_j, "energy")
     curve = runtime.verify_curve
@@ -141,10 +135,12 @@ def _or(end: float | None, value: float) -> float:
     return value if end is None else end
 
 
-def _cited(rows: list[tuple[str, Any, Any]], default: Group) -> Iterator[tuple[str, Input]]:
-    for name, cited, group in rows:
-        yield name, Input(value=cited.value, low=cited.low, high=cited.high, kind=cited.kind,
-                          sources=cited.sources, group=group or default)  # fmt: skip
+def _cited(group: Group, **values: CitedValue[Any]) -> dict[str, Input]:
+    return {
+        name: Input(value=cited.value, low=cited.low, high=cited.high, kind=cited.kind, sources=cited.sources,
+                    group=group)
+        for name, cited in values.items()
+    }  # fmt: skip
 
 
 def _table(table: Mapping[Any, Any], group: Group) -> Input:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,9 @@ from simulator.lowering.memory import KvShape, Memory
 from simulator.results import KINDS
 from simulator.specs import TargetSpec, load_target
 
-GATHERED = ("embedding", "per_layer_embedding")
+GATHERED = {f"{whose}{part}" for whose in ("", "drafter_") for part in ("embedding", "per_layer_embedding")}
+NAME = re.compile(r"[\w@]+")
+"""A shipped file, and perhaps a precision; anything else is a path."""
 
 
 def lower(
@@ -109,10 +114,8 @@ def lower_cached(**case: Any) -> Lowered:
     **case
         As in :func:`lower`.
     """
-    names = tuple(sorted(case.items(), key=lambda item: item[0]))
-    if all(value is None or (isinstance(value, str) and value.replace("_", "a").replace("@", "a").isalnum())
-           for _, value in names):  # fmt: skip
-        return _lowered_by_name(names)
+    if all(value is None or (isinstance(value, str) and NAME.fullmatch(value)) for value in case.values()):
+        return _lowered_by_name(tuple(sorted(case.items())))
     return lower(**case)
 
 
@@ -147,11 +150,8 @@ def _transferred(
         return inputs
     engine = ("active_power_w", "idle_power_w", "macs_per_s", "energy_per_mac_j")
     return {
-        name: each if name in engine
-        else Input(value=each.value, low=each.low, high=each.high, kind="assumed", sources=each.sources,
-                   group=each.group)
-        for name, each in inputs.items()
-    }  # fmt: skip
+        name: each if name in engine else replace(each, kind="assumed") for name, each in inputs.items()
+    }
 
 
 def _note(runtime: RuntimeProfile, device: DeviceProfile) -> str:
@@ -170,13 +170,9 @@ def _note(runtime: RuntimeProfile, device: DeviceProfile) -> str:
 
 def _memory(target: TargetSpec, ops: tuple[model_ops.Op, ...], drafter: DrafterModel) -> Memory:
     def gathered(some: tuple[model_ops.Op, ...]) -> float:
-        parts = (*GATHERED, *(f"drafter_{part}" for part in GATHERED))
-        return sum(op.bytes_per_row for op in some if op.part in parts)
+        return sum(op.bytes_per_row for op in some if op.part in GATHERED)
 
     wide = target.intermediate_size
-    window = float(target.sliding_window) if target.sliding_window else None
-    own_window = float(drafter.own_kv_window) if drafter.own_kv_window else None
-    infinite = float("inf")
     return Memory(
         target_resident_bytes=target.resident_bytes(),
         target_mapped_bytes=target.mapped_bytes(),
@@ -184,14 +180,14 @@ def _memory(target: TargetSpec, ops: tuple[model_ops.Op, ...], drafter: DrafterM
         target_kv=KvShape(
             bytes_per_token=target.kv_bytes_per_token(),
             windowed_bytes_per_token=target.kv_windowed_bytes_per_token(),
-            window=infinite if window is None else window,
+            window=float(target.sliding_window or math.inf),
         ),
         drafter_mapped_bytes=drafter.mapped_bytes,
         drafter_gather_bytes_per_token=gathered(drafter.draft_ops),
         drafter_kv=KvShape(
             bytes_per_token=drafter.own_kv_bytes_per_token,
             windowed_bytes_per_token=drafter.own_kv_windowed_bytes_per_token,
-            window=infinite if own_window is None else own_window,
+            window=float(drafter.own_kv_window or math.inf),
         ),
         vocab_size=target.vocab_size,
         hidden_size=target.hidden_size,

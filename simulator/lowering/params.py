@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from simulator.lowering.affine import Affine, ContextSums, Quantity
+from simulator.lowering.affine import Affine, Quantity
 from simulator.lowering.compiled import CompiledPass, Kernel
 from simulator.lowering.memory import Memory
 from simulator.physics.renewal import sum_of_contexts, sum_of_windowed_contexts
-from simulator.physics.roofline import mbu_of_model
+from simulator.physics.roofline import mbu_of_model, roofline_time_s
 from simulator.physics.verify import relative_cost
 
 
@@ -43,10 +43,6 @@ class PassCost:
     def time_at(self, context: Quantity) -> Quantity:
         """Time of one pass at a context [s]."""
         return self.host_s + self.busy_s.at(context)
-
-    def time_total(self, sums: ContextSums) -> Quantity:
-        """Time of a set of passes [s]."""
-        return self.host_s * sums.count + self.busy_s.total(sums)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,11 +202,11 @@ class CostParams:
 
     def verify_cost(self, width: Quantity) -> PassCost:
         """One target pass of ``width`` rows per stream; width 1 is a plain decoding pass."""
-        return self._cost(self.target_pass, self.target_side, width, self.target_weight_scale)
+        return self._cost(*self._of(True), width)
 
     def draft_cost(self, width: Quantity = 1) -> PassCost:
         """One draft pass; ``width`` 2 is the one that catches up after a full accept."""
-        return self._cost(self.draft_pass, self.draft_side, width, self.drafter_weight_scale)
+        return self._cost(*self._of(False), width)
 
     @property
     def step_host_s(self) -> Quantity:
@@ -235,12 +231,9 @@ class CostParams:
 
     def bytes_by_part(self, *, verify: bool, width: Quantity) -> dict[str, Affine]:
         """Byte ledger of one pass of ``width`` rows per stream, by part."""
-        compiled, side, scale = (
-            (self.target_pass, self.target_side, self.target_weight_scale) if verify
-            else (self.draft_pass, self.draft_side, self.drafter_weight_scale)
-        )  # fmt: skip
+        compiled, side, scale = self._of(verify)
         rows = self.batch * width
-        reads = rows if side.kv_reads == "per_row" else self.batch
+        reads = self._kv_reads(side, rows)
         return {
             name: part.affine(rows=rows, kv_reads=reads, weight_scale=scale)
             for name, part in compiled.parts.items()
@@ -248,11 +241,18 @@ class CostParams:
 
     def macs(self, *, verify: bool, width: Quantity) -> Affine:
         """Multiply-accumulates of one pass of ``width`` rows per stream, all dtypes together."""
-        compiled, scale = (
-            (self.target_pass, self.target_weight_scale) if verify
-            else (self.draft_pass, self.drafter_weight_scale)
-        )  # fmt: skip
+        compiled, _, scale = self._of(verify)
         return _macs(compiled, self.batch * width, scale, None)
+
+    def _of(self, verify: bool) -> tuple[CompiledPass, Side, Quantity]:
+        """Pass, side and weight scale of the target or of the drafter."""
+        if verify:
+            return self.target_pass, self.target_side, self.target_weight_scale
+        return self.draft_pass, self.draft_side, self.drafter_weight_scale
+
+    def _kv_reads(self, side: Side, rows: Quantity) -> Quantity:
+        """Times that a pass reads the cache: once a stream, or once a row."""
+        return rows if side.kv_reads == "per_row" else self.batch
 
     def _bandwidths(self, side: Side, weight_bytes: Quantity) -> tuple[Quantity, Quantity]:
         mbu = mbu_of_model(
@@ -261,9 +261,9 @@ class CostParams:
         )  # fmt: skip
         return mbu * self.peak_bandwidth_bytes_per_s, side.mbu_kv * self.peak_bandwidth_bytes_per_s
 
-    def _cost(self, compiled: CompiledPass, side: Side, width: Quantity, scale: Quantity) -> PassCost:
+    def _cost(self, compiled: CompiledPass, side: Side, scale: Quantity, width: Quantity) -> PassCost:
         rows = self.batch * width
-        reads = rows if side.kv_reads == "per_row" else self.batch
+        reads = self._kv_reads(side, rows)
         weight_bytes = compiled.weights.at(rows) * scale
         bandwidth, kv_bandwidth = self._bandwidths(side, compiled.weight_bytes * scale)
         bytes_moved = Affine.from_terms(
@@ -309,7 +309,7 @@ class CostParams:
                 memory_s = weights / bandwidth + gathered / kv_bandwidth
                 kernel_bytes = weights + gathered
             rate = side.prefill_macs_per_s_fraction * side.macs_per_s[kernel.dtype]
-            busy = busy + np.maximum(memory_s, macs / rate)
+            busy = busy + roofline_time_s(memory_s=memory_s, macs=macs, macs_per_s=rate)
             moved = moved + kernel_bytes
             energy = energy + macs * side.energy_per_mac_j[kernel.dtype]
         return PrefillCost(host_s=floor_s, busy_s=busy, bytes_moved=moved, mac_energy_j=energy)
@@ -324,13 +324,14 @@ def _roofline(
     for kernel in kernels:
         rate = side.macs_per_s[kernel.dtype]
         if kernel.context:
-            slope = np.maximum(kernel.kv_bytes * reads / kv_bandwidth, kernel.macs * rows / rate)
+            slope = roofline_time_s(memory_s=kernel.kv_bytes * reads / kv_bandwidth,
+                                    macs=kernel.macs * rows, macs_per_s=rate)  # fmt: skip
             slopes[kernel.window] = slopes.get(kernel.window, 0.0) + slope
         else:
             gathered_s = rows * (kernel.bytes_per_row / kv_bandwidth)
             memory_s = kernel.weights.at(rows) * scale / bandwidth + gathered_s
             macs = (rows * kernel.macs + kernel.macs_per_pass) * scale
-            constant = constant + np.maximum(memory_s, macs / rate)
+            constant = constant + roofline_time_s(memory_s=memory_s, macs=macs, macs_per_s=rate)
     return Affine.from_terms(constant, slopes)
 
 

@@ -139,7 +139,7 @@ def workload_of_steps(
         draft_passes=float(np.sum(params.draft_passes(passes))) * share,
         wasted_draft_share=(drafted - accepted) / drafted if drafted else 0.0,
         mean_acceptance_length=1.0 + accepted / max(len(contexts), 1),
-        plain=_plain_sums(params, start, decoded, requests),
+        plain=plain_sums(params, start, decoded) * share,
     )
 
 
@@ -170,10 +170,18 @@ def _draft_sums(
     return total
 
 
-def _plain_sums(params: CostParams, start: NDArray[Any], decoded: NDArray[Any], requests: int) -> ContextSums:
-    share = 1.0 / requests
+def plain_sums(params: CostParams, start: NDArray[Any], decoded: NDArray[Any]) -> ContextSums:
+    """Passes of plain decoding, all requests together.
+
+    Parameters
+    ----------
+    params : CostParams
+        For its windows, and a fixed context.
+    start, decoded : array, shape (requests,)
+        Prompt, and tokens after the first one.
+    """
     if params.fixed_context is not None:
-        return _fixed(params.fixed_context, float(decoded.sum()), params.windows) * share
+        return _fixed(params.fixed_context, float(decoded.sum()), params.windows)
     return ContextSums(
         count=float(decoded.sum()),
         tokens=float(sum_of_contexts(first=start, count=decoded).sum()),
@@ -181,7 +189,7 @@ def _plain_sums(params: CostParams, start: NDArray[Any], decoded: NDArray[Any], 
             window: float(sum_of_windowed_contexts(first=start, count=decoded, window=float(window)).sum())
             for window in params.windows
         },
-    ) * share  # fmt: skip
+    )
 
 
 def _fixed(context: Quantity, count: Quantity, windows: tuple[int, ...]) -> ContextSums:

@@ -73,40 +73,6 @@ def max_power_w(
     )
 
 
-def step_energy_per_token_j(
-    *,
-    draft_energy_j: Quantity,
-    draft_length: Quantity,
-    verify_energy_j: Quantity,
-    idle_power_w: Quantity,
-    step_time_s: Quantity,
-    mean_acceptance_length: Quantity,
-) -> Quantity:
-    """Energy per emitted token of a speculative step.
-
-    ``e = (K E_d + E_v(K+1) + P_idle T_step) / tau``
-
-    Byte energy is shared by the ``tau`` tokens of a step; MAC energy grows by ``(K+1)/tau >= 1``. So dynamic
-    energy falls by less than the speedup.
-
-    Parameters
-    ----------
-    draft_energy_j, verify_energy_j : float or array
-        Energy of one draft pass and of the verify pass [J].
-    draft_length : float or array
-        Drafts ``K`` per step.
-    idle_power_w : float or array
-        Power that runs whatever happens [W].
-    step_time_s : float or array
-        Time of the step [s].
-    mean_acceptance_length : float or array
-        Tokens per step ``tau``, bonus included.
-    """
-    return (
-        draft_length * draft_energy_j + verify_energy_j + idle_power_w * step_time_s
-    ) / mean_acceptance_length
-
-
 def rejected_energy_j(
     *,
     draft_energy_j: Quantity,

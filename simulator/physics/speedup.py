@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -94,57 +93,6 @@ def mean_acceptance_length_iid(*, acceptance_rate: Quantity, draft_length: Quant
     return sum(survival, np.ones(shape)) if shape else float(sum(survival, 1.0))
 
 
-def mean_acceptance_length_positional(*, conditional_acceptance_rate: Sequence[Quantity]) -> Quantity:
-    """Tokens per step when acceptance depends on the position in the draft.
-
-    ``S_k = prod_{i<=k} a_i`` and ``tau = 1 + sum_k S_k``
-
-    Parameters
-    ----------
-    conditional_acceptance_rate : sequence of float or array
-        ``a_k``: P(accept k given all before), 0 to 1.
-
-    Returns
-    -------
-    float or array
-        ``tau``.
-    """
-    tau: Quantity = 1.0
-    survival: Quantity = 1.0
-    for k, rate in enumerate(conditional_acceptance_rate, 1):
-        survival = survival * checked_acceptance_rate(rate, where=f"conditional_acceptance_rate[{k}]")
-        tau = tau + survival
-    return tau
-
-
-def acceptance_rate_from_length(*, mean_acceptance_length: float, draft_length: int) -> float:
-    """i.i.d. acceptance that gives a mean acceptance length (inverts :func:`mean_acceptance_length_iid`).
-
-    Parameters
-    ----------
-    mean_acceptance_length : float
-        ``tau``, from 1 to ``K + 1``.
-    draft_length : int
-        ``K >= 1``.
-
-    Raises
-    ------
-    DraftscopeError
-        If no acceptance between 0 and 1 gives that length.
-    """
-    if draft_length < 1 or not 1.0 <= mean_acceptance_length <= draft_length + 1:
-        raise DraftscopeError(
-            f"mean_acceptance_length: {mean_acceptance_length!r} given for draft_length {draft_length}; "
-            f"allowed: 1 to draft_length + 1, with draft_length >= 1."
-        )
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        tau = mean_acceptance_length_iid(acceptance_rate=middle, draft_length=draft_length)
-        low, high = (middle, high) if tau < mean_acceptance_length else (low, middle)
-    return 0.5 * (low + high)
-
-
 def speedup(
     *,
     mean_acceptance_length: Quantity,
@@ -223,74 +171,3 @@ def operations_growth(
     Leviathan, Kalman, Matias, arXiv:2211.17192, theorem 3.11.
     """
     return (draft_length * draft_operations_ratio + draft_length + 1.0) / mean_acceptance_length
-
-
-def break_even_acceptance_rate(*, draft_length: int, step_cost_ratio: Quantity) -> Quantity:
-    """i.i.d. acceptance at which a speculative step costs as much per token as plain decoding.
-
-    Solves ``tau(alpha, K) = step / plain`` by bisection (``tau`` rises in ``alpha``).
-
-    Parameters
-    ----------
-    draft_length : int
-        ``K``.
-    step_cost_ratio : float or array
-        ``K c + v(K+1) + o``: one step / one plain pass.
-
-    Returns
-    -------
-    float or array
-        ``alpha``; 0 where a step is as cheap as a plain pass, NaN where even ``alpha = 1`` loses.
-    """
-    ratio = np.asarray(step_cost_ratio, dtype=float)
-    low, high = np.zeros_like(ratio), np.ones_like(ratio)
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        below = mean_acceptance_length_iid(acceptance_rate=middle, draft_length=draft_length) < ratio
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    alpha = np.where(ratio > draft_length + 1, np.nan, np.where(ratio <= 1.0, 0.0, 0.5 * (low + high)))
-    return float(alpha) if alpha.ndim == 0 else alpha
-
-
-def best_draft_length(
-    *,
-    per_position_acceptance_rate: Sequence[float],
-    draft_cost_ratio: float,
-    verify_cost_ratio: Sequence[float],
-    overhead_ratio: float = 0.0,
-) -> tuple[int, float]:
-    """Draft length with the highest speedup, 0 (plain decoding, speedup 1) included.
-
-    Extending from ``k - 1`` to ``k`` pays while ``S_k / (c + v(k+1) - v(k)) > tau_{k-1} / T_{k-1}``; a curve
-    with cliffs may dip and recover, so every length is tried.
-
-    Parameters
-    ----------
-    per_position_acceptance_rate : sequence of float
-        Unconditional ``S_1 .. S_K``.
-    draft_cost_ratio, overhead_ratio : float
-        ``c`` and ``o``.
-    verify_cost_ratio : sequence of float
-        ``v(2) .. v(K+1)``.
-
-    Returns
-    -------
-    draft_length : int
-        Best ``K``; the shortest of equals.
-    speedup : float
-        Its speedup.
-    """
-    if len(per_position_acceptance_rate) != len(verify_cost_ratio):
-        raise DraftscopeError(
-            f"verify_cost_ratio: {len(verify_cost_ratio)} values given for "
-            f"{len(per_position_acceptance_rate)} draft positions; allowed: one for each width 2 .. K+1."
-        )
-    best, best_speedup, tau = 0, 1.0, 1.0
-    pairs = zip(per_position_acceptance_rate, verify_cost_ratio, strict=True)
-    for k, (survival, width_cost) in enumerate(pairs, 1):
-        tau += survival
-        gain = speedup(mean_acceptance_length=tau, draft_length=k, draft_cost_ratio=draft_cost_ratio,
-                       verify_cost_ratio=width_cost, overhead_ratio=overhead_ratio)  # fmt: skip
-        if gain > best_speedup:
-            best, best_speedup = k, float(gain)
-    return best, best_speedup

@@ -85,14 +85,3 @@ def _piecewise(width: Quantity, points: list[float], costs: Any, flat: bool) -> 
             run = np.minimum(run, points[i + 1] - points[i])
         value = value + slope * run
     return value
-
-
-def verify_cost_ratio(*, time_s: Quantity, time_at_width_one_s: Quantity) -> Quantity:
-    """``v(w) = T(w, n) / T(1, n)``, what people observe: floors, KV and host time included.
-
-    Parameters
-    ----------
-    time_s, time_at_width_one_s : float or array
-        Time of the pass at width ``w`` and at width 1, same context [s].
-    """
-    return time_s / time_at_width_one_s

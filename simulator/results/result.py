@@ -6,7 +6,8 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -217,22 +218,25 @@ class Result:
         table = pa.Table.from_pylist(self.to_rows())
         extra = {"references": self.references, "notes": self.notes, "version": self.version}
         table = table.replace_schema_metadata({b"draftscope": json.dumps(extra).encode()})
-        temporary = Path(path).with_name(Path(path).name + ".partial")
-        try:
+        with _whole(path) as temporary:
             pq.write_table(table, temporary)
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _whole(path: str | Path) -> Iterator[Path]:
+    """A file beside ``path`` that replaces it once it is written."""
+    temporary = Path(path).with_name(Path(path).name + ".partial")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _written(text: str, path: str | Path | None) -> str:
     if path is not None:
-        temporary = Path(path).with_name(Path(path).name + ".partial")
-        try:
+        with _whole(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
     return text
 
 

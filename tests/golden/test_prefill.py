@@ -12,7 +12,7 @@ import pytest
 from hw_profiles import load_device, load_runtime
 from hw_profiles.measurements import decode_table
 from simulator.analytic import predict
-from simulator.ops import mean_prefill_context, prefill_ops
+from simulator.ops import prefill_ops
 from simulator.specs import load_target
 
 PROMPT = 1024
@@ -25,7 +25,10 @@ RUNTIMES = {"cpu": "litert_lm_cpu_oryon", "gpu": "litert_lm_gpu_adreno"}
 def macs_per_row(size, *, skip):
     """MACs of a prompt row in int8 and in f16."""
     ops = prefill_ops(load_target(f"gemma_4_{size}"), skip_shared_kv=skip)
-    attention = sum(op.macs_per_row_per_context * mean_prefill_context(PROMPT, op.window) for op in ops)
+    attention = sum(
+        op.macs_per_row_per_context * sum(min(i, op.window or PROMPT) for i in range(PROMPT)) / PROMPT
+        for op in ops
+    )
     return sum(op.macs_per_row for op in ops), attention
 
 

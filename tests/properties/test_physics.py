@@ -11,43 +11,24 @@ from simulator.physics.renewal import (
     sum_of_contexts,
     sum_of_windowed_contexts,
 )
-from simulator.physics.roofline import mbu_of_model, roofline_pass_time_s
-from simulator.physics.speedup import (
-    acceptance_rate_from_length,
-    best_draft_length,
-    mean_acceptance_length_iid,
-    mean_acceptance_length_positional,
-    speedup,
-    survival_iid,
-)
+from simulator.physics.roofline import mbu_of_model
+from simulator.physics.speedup import mean_acceptance_length_iid, speedup, survival_iid
 from simulator.physics.verify import relative_cost
 
 rates = st.floats(0.0, 1.0)
 lengths = st.integers(0, 16)
-positive = st.floats(1e-3, 1e3)
 
 
 @given(alpha=rates, length=lengths)
 def test_mean_acceptance_length_lies_between_one_and_k_plus_one(alpha, length):
     tau = mean_acceptance_length_iid(acceptance_rate=alpha, draft_length=length)
     assert 1.0 <= tau <= length + 1.0 + 1e-12
-    assert tau == pytest.approx(
-        mean_acceptance_length_positional(conditional_acceptance_rate=[alpha] * length)
-    )
 
 
 @given(alpha=st.floats(0.0, 0.999), length=lengths)
 def test_sum_equals_leviathans_quotient(alpha, length):
     tau = mean_acceptance_length_iid(acceptance_rate=alpha, draft_length=length)
     assert tau == pytest.approx((1 - alpha ** (length + 1)) / (1 - alpha))
-
-
-@given(alpha=rates, length=st.integers(1, 12))
-def test_acceptance_rate_is_recovered_from_the_length(alpha, length):
-    tau = mean_acceptance_length_iid(acceptance_rate=alpha, draft_length=length)
-    found = acceptance_rate_from_length(mean_acceptance_length=min(tau, length + 1.0), draft_length=length)
-    again = mean_acceptance_length_iid(acceptance_rate=found, draft_length=length)
-    assert again == pytest.approx(tau, abs=1e-9)
 
 
 @given(st.lists(st.tuples(rates, lengths), min_size=1, max_size=20))
@@ -68,18 +49,6 @@ def test_no_acceptance_never_speeds_up(length, c, o, v):
         overhead_ratio=o,
     )
     assert gain <= 1.0
-
-
-@given(alpha=rates, c=st.floats(0, 1), growth=st.floats(0, 1))
-def test_best_length_beats_every_other(alpha, c, growth):
-    survival = [alpha**k for k in range(1, 9)]
-    curve = [1 + growth * k for k in range(1, 9)]
-    best, gain = best_draft_length(
-        per_position_acceptance_rate=survival, draft_cost_ratio=c, verify_cost_ratio=curve
-    )
-    others = [(1 + sum(survival[:k])) / (k * c + curve[k - 1]) for k in range(1, 9)]
-    assert gain == pytest.approx(max(1.0, *others))
-    assert 0 <= best <= 8
 
 
 @given(
@@ -118,20 +87,6 @@ def test_windowed_sums_equal_the_plain_loop(first, count, window):
     found = sum_of_windowed_contexts(first=first, count=count, window=window)
     assert found == sum(min(first + t, window) for t in range(count))
     assert sum_of_contexts(first=first, count=count) == sum(first + t for t in range(count))
-
-
-@given(st.lists(st.tuples(positive, positive), min_size=1, max_size=10), positive, positive, st.floats(1, 10))
-def test_roofline_is_homogeneous_and_bounded(ops, bandwidth, rate, factor):
-    moved, macs = (np.array(column) for column in zip(*ops, strict=True))
-    time_s = roofline_pass_time_s(
-        bytes_moved=moved, macs=macs, bandwidth_bytes_per_s=bandwidth, macs_per_s=rate
-    )
-    faster = roofline_pass_time_s(
-        bytes_moved=moved, macs=macs, bandwidth_bytes_per_s=bandwidth * factor, macs_per_s=rate * factor
-    )
-    assert faster * factor == pytest.approx(time_s)
-    assert max(moved.sum() / bandwidth, macs.sum() / rate) <= time_s * (1 + 1e-12)
-    assert time_s <= moved.sum() / bandwidth + macs.sum() / rate + 1e-9
 
 
 @given(

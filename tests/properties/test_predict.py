@@ -11,7 +11,7 @@ from simulator.lowering import lower
 from simulator.lowering.outcome import decode_totals
 from simulator.lowering.workload import expected_workload
 from simulator.physics.energy import max_power_w
-from simulator.physics.speedup import survival_iid
+from simulator.physics.speedup import speedup, survival_iid
 from simulator.specs import Scenario
 
 TARGET = "gemma_4_e2b"
@@ -202,6 +202,20 @@ def test_closed_form_metrics_equal_the_exact_expectation(case, alpha, prompt, le
     closed = evaluate(params, survival)
     for name in ("tpot_s", "speedup", "energy_per_token_j", "ttft_s", "peak_ram_bytes", "steps"):
         assert float(np.asarray(closed[name])) == pytest.approx(exact[name], rel=1e-7), name
+
+
+@given(case=cases, alpha=rates, length=st.integers(1, 8), context=st.integers(1, 3000), overrides=axes)
+def test_speedup_is_the_textbook_formula_of_the_ratios_shown(case, alpha, length, context, overrides):
+    """S = tokens per step / (K c + v(K+1) + o) where every step sees the same context."""
+    scenario = Scenario(prompt_tokens=9, output_tokens=90, draft_length=length, context=context)
+    result = prediction(case, scenario, alpha, overrides)
+    plain_s = 1.0 / result["baseline_decode_tokens_per_s"]
+    passes = length if result["draft_time_s"] else 0
+    assert result["speedup"] == pytest.approx(speedup(
+        mean_acceptance_length=result["tokens_per_step"], draft_length=passes,
+        draft_cost_ratio=result["draft_cost_ratio"], verify_cost_ratio=result["verify_cost_ratio"],
+        overhead_ratio=result["host_time_s"] / plain_s,
+    ))  # fmt: skip
 
 
 def test_server_batch_loses_what_a_phone_wins():

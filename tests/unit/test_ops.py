@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.errors import UnknownNameError
-from simulator.ops import Op, ledger, mean_prefill_context, prefill_ops, target_ops
+from simulator.ops import Op, ledger, prefill_ops, target_ops
 from simulator.specs import list_targets, load_target
 
 ops_strategy = st.lists(
@@ -134,12 +134,6 @@ def test_experts_of_skipped_layers_are_those_of_one_row():
     early, late = (op for op in ops if op.name == "routed experts")
     assert (early.experts, late.experts) == (128, 0)
     assert late.weight_bytes_at(500) == late.weight_bytes == pytest.approx(early.weight_bytes / 2)
-
-
-@given(st.integers(1, 3000), st.sampled_from([None, 1, 512]))
-def test_mean_prefill_context(prompt, window):
-    exact = sum(min(i, window or prompt) for i in range(prompt)) / prompt
-    assert mean_prefill_context(prompt, window) == pytest.approx(exact)
 
 
 def test_arrays_and_words():
