@@ -155,7 +155,8 @@ def as_markdown(found: Comparison) -> str:
         rows = found.block(block)
         if not rows:
             continue
-        parts.append(f"# {title}\n")
+        gemma = any(row.target.startswith("gemma") for row in rows)
+        parts.append(f"# {title if gemma else title.replace('Gemma-class', 'other')}\n")
         for _, group in groupby(rows, key=_place):
             parts.append(_section(list(group)))
     if found.notes:
