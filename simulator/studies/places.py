@@ -13,6 +13,8 @@ from simulator.analytic import predict
 from simulator.drafters import build_drafter, list_drafters
 from simulator.drafters.base import DrafterModel
 from simulator.errors import UnknownNameError
+from simulator.lowering.finish import case_of_steps, metrics_of_case
+from simulator.lowering.question import ask
 from simulator.results import Result
 from simulator.specs import TargetSpec, load_target
 from simulator.studies.evidence import (
@@ -25,7 +27,7 @@ from simulator.studies.evidence import (
     trace_evidence,
     traces_of_kind,
 )
-from simulator.studies.replays import loaded, replayed
+from simulator.studies.replays import ReplayedTrace, loaded, replayed
 from simulator.studies.rows import ALL_TASKS, Row, row_of
 from simulator.studies.selection import PUBLISHED
 
@@ -148,23 +150,54 @@ def _rows_of(
     if not question.every_length and len(lengths) > 1:
         lengths = [_best(place, drafter, evidence, lengths, question)]
     for length in lengths:
-        by_task = [
-            _row(place, drafter, evidence, length, question, task=task) for task, _, _ in evidence.members
+        found.rows.extend(_rows_at(place, drafter, evidence, length, question))
+
+
+def _rows_at(
+    place: Place, drafter: DrafterModel, evidence: Evidence, length: int, question: Question
+) -> list[Row]:
+    """The row of all tasks at one draft length, and where asked for those of each task."""
+    pooled = evidence.pooled
+    parts = []
+    if pooled is None or question.every_task:
+        parts = [
+            _row(
+                place, drafter, evidence, task,
+                [_predict(place, drafter, model, length, question, task=asked)],
+                requests=None if pooled is None else len(pooled.requests_of(task)),
+            )
+            for task, model, asked in evidence.members
+        ]  # fmt: skip
+        speedups = [(row.task, row.speedup) for row in parts if row.speedup is not None]
+    elif len(evidence.members) > 1:
+        speedups = [
+            (task, _quick(place, drafter, pooled, length, question, task=task)["speedup"])
+            for task, _, _ in evidence.members
         ]
-        whole = _row(place, drafter, evidence, length, question, parts=by_task)
-        found.rows.append(whole.spread_over(by_task))
-        if question.every_task and len(by_task) > 1:
-            found.rows.extend(by_task)
+    else:
+        speedups = []
+    if pooled is None:
+        results = [result for part in parts for result in part.results]
+    else:
+        results = [_predict(place, drafter, pooled, length, question)]
+    several = len(evidence.members) > 1
+    whole = _row(
+        place, drafter, evidence, ALL_TASKS if several else evidence.members[0][0], results,
+        requests=None if pooled is None else pooled.trace.n_requests,
+    )  # fmt: skip
+    if several:
+        whole = replace(whole, tasks=len(evidence.members), acceptance=evidence.label)
+    return [whole.spread_over(speedups), *(parts if question.every_task and several else [])]
 
 
 def _best(
     place: Place, drafter: DrafterModel, evidence: Evidence, lengths: list[int], question: Question
 ) -> int:
     """Draft length with the highest speed over all tasks."""
-    if evidence.pooled is not None:
+    pooled = evidence.pooled
+    if pooled is not None:
         speeds = [
-            _predict(place, drafter, evidence.pooled, length, question, quick=True)["decode_tokens_per_s"]
-            for length in lengths
+            _quick(place, drafter, pooled, length, question)["decode_tokens_per_s"] for length in lengths
         ]
     else:
         array = np.array(lengths)
@@ -179,34 +212,15 @@ def _row(
     place: Place,
     drafter: DrafterModel,
     evidence: Evidence,
-    length: int,
-    question: Question,
+    task: str,
+    results: Sequence[Result],
     *,
-    task: str | None = None,
-    parts: Sequence[Row] = (),
+    requests: int | None,
 ) -> Row:
-    """One task, or all: pooled where they are of one trace, else the mean of the parts."""
-    pooled = evidence.pooled
-    requests = None if pooled is None else pooled.trace.n_requests
-    if task is not None:
-        model, asked = next((model, asked) for name, model, asked in evidence.members if name == task)
-        quick = pooled is not None and not question.every_task
-        results = [_predict(place, drafter, model, length, question, task=asked, quick=quick)]
-        if pooled is not None:
-            requests = len(pooled.requests_of(task))
-    elif pooled is not None:
-        results = [_predict(place, drafter, pooled, length, question)]
-    else:
-        results = [result for part in parts for result in part.results]
-    names = [name for name, _, _ in evidence.members]
-    one = names[0] if len(names) == 1 else ALL_TASKS
-    row = row_of(
-        results, block=place.block, label=drafter.label, family=drafter.family, task=task or one,
-        requests=requests, note=evidence.note,
+    return row_of(
+        results, block=place.block, label=drafter.label, family=drafter.family, task=task, requests=requests,
+        note=evidence.note,
     )  # fmt: skip
-    if task is None:
-        return replace(row, tasks=len(names), acceptance=evidence.label if len(names) > 1 else row.acceptance)
-    return row
 
 
 def _plain_row(
@@ -252,14 +266,45 @@ def _predict(
     quick: bool = False,
 ) -> Result:
     """One prediction; ``quick`` without intervals."""
+    return predict(
+        **_arguments(place, drafter, acceptance, length, question, task),
+        intervals=question.intervals and not quick,
+    )
+
+
+def _quick(
+    place: Place,
+    drafter: DrafterModel,
+    trace: ReplayedTrace,
+    length: int,
+    question: Question,
+    *,
+    task: str | None = None,
+) -> dict[str, Any]:
+    """Metrics of a replayed trace as `predict` gives them, without what makes a Result of them."""
+    asked = ask(**_arguments(place, drafter, trace, length, question, task))
+    prompt = asked.scenario.prompt_tokens if asked.has_prompt else None
+    case = case_of_steps(asked.bind(), trace.steps(length, task=task), prompt_tokens=prompt)
+    return metrics_of_case(case, ledger=False)[0]
+
+
+def _arguments(
+    place: Place,
+    drafter: DrafterModel,
+    acceptance: Acceptance | float | None,
+    length: Any,
+    question: Question,
+    task: str | None,
+) -> dict[str, Any]:
     has_requests = acceptance is not None and hasattr(acceptance, "trace")
     prompt, output = question.prompt_tokens, question.output_tokens
     if not has_requests:
         prompt = PROMPT_TOKENS if prompt is None else prompt
         output = OUTPUT_TOKENS if output is None else output
-    return predict(
-        device=place.device, runtime=place.runtime, engine=place.engine, batch=place.batch,
-        target=place.target, drafter=drafter.id if drafter.id in list_drafters() else drafter,
-        acceptance=acceptance, draft_length=length, task=task, prompt_tokens=prompt, output_tokens=output,
-        axes=question.axes, transfer=question.transfer, intervals=question.intervals and not quick,
-    )  # fmt: skip
+    return {
+        "device": place.device, "runtime": place.runtime, "engine": place.engine, "batch": place.batch,
+        "draft_runtime": None, "draft_engine": None, "scenario": None,
+        "target": place.target, "drafter": drafter.id if drafter.id in list_drafters() else drafter,
+        "acceptance": acceptance, "draft_length": length, "task": task, "prompt_tokens": prompt,
+        "output_tokens": output, "axes": question.axes, "transfer": question.transfer,
+    }  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.acceptance.base import draft_lengths
-from simulator.acceptance.replay import StepTable, replay_many
+from simulator.acceptance.replay import StepTable, anchors, replay_many
 from simulator.acceptance.schema import Trace
 from simulator.acceptance.traced import TraceAcceptance
 
@@ -50,8 +50,10 @@ class ReplayedTrace(TraceAcceptance):
             self._tables[k, task] = self.steps(k).of_requests(self.requests_of(task))
         elif self.pooled is not None and self.task is not None:
             self._tables[k, None] = self.pooled.steps(k, task=self.task)
+        elif k == 0:
+            self._tables[0, None] = anchors(self.trace, 0)  # without drafts the walk visits every anchor
         else:
-            wanted = [0] if k == 0 else range(1, self.max_draft_length + 1)
+            wanted = range(1, self.max_draft_length + 1)
             tables = replay_many(self.trace, wanted, min_prob=self.min_prob)
             self._tables.update({(length, None): table for length, table in tables.items()})
         return self._tables[k, task]

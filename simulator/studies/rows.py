@@ -99,18 +99,17 @@ class Row:
         """Everything but the results, in a fixed order."""
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "results"}
 
-    def spread_over(self, by_task: Sequence[Row]) -> Row:
-        """The same row with its slowest and fastest task."""
-        known = [row for row in by_task if row.speedup is not None]
-        if len(known) < 2:
+    def spread_over(self, speedups: Sequence[tuple[str, float]]) -> Row:
+        """The same row with its slowest and fastest task, of the speedups by task."""
+        if len(speedups) < 2:
             return self
-        slow, *_, fast = sorted(known, key=lambda row: row.speedup or 0.0)
+        slow, *_, fast = sorted(speedups, key=lambda pair: pair[1])
         return replace(
             self,
-            slowest_task=slow.task,
-            slowest_task_speedup=slow.speedup,
-            fastest_task=fast.task,
-            fastest_task_speedup=fast.speedup,
+            slowest_task=slow[0],
+            slowest_task_speedup=slow[1],
+            fastest_task=fast[0],
+            fastest_task_speedup=fast[1],
         )
 
     def without_acceptance(self, note: str) -> Row:

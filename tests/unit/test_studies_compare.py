@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from simulator.acceptance.base import TransferError
+from simulator.acceptance.replay import STEP_COLUMNS, replay
 from simulator.acceptance.trace import read_trace
 from simulator.analytic import predict
 from simulator.errors import DraftscopeError, UnknownNameError
@@ -253,6 +254,13 @@ def test_replays_are_shared_and_equal_plain_ones():
     for name in ("context", "proposed", "accepted", "emitted", "remaining"):
         assert np.array_equal(getattr(code, name), getattr(again, name))
     assert code.n_requests == kept.n_requests
+
+
+def test_plain_decoding_visits_every_anchor():
+    trace = sample("mtp_head")
+    table, walk = replayed(trace, max_overlap=None, any_drafter=True).steps(0), replay(trace, 0)
+    for name in STEP_COLUMNS:
+        assert np.array_equal(getattr(table, name), getattr(walk, name)), name
 
 
 def test_row_of_means_has_the_right_shape():
