@@ -33,7 +33,7 @@ from .responses import training_responses
 from .tasks import TASKS, prompts
 
 #: Target layers whose keys and values are kept with the features (heads read some of them).
-KV_LAYERS = (12, 18, 24, 28, 29)
+KV_LAYERS = (12, 17, 18, 20, 23, 24, 28, 29)
 
 #: Prompts of one round of generation; a round is about 75,000 response tokens.
 ROUND_PROMPTS = {
