@@ -94,7 +94,7 @@ def _cells(row: Row | None, plain: bool) -> str:
     low, high = row["speedup_low"], row["speedup_high"]
     span = "" if plain or low is None else f"<small>{low:.2f} to {high:.2f}</small>"
     gain = "1" if plain else f"{row['speedup']:.2f}×"
-    loss = " loss" if row["speedup"] < 1 and not plain else ""
+    loss = " loss" if round(row["speedup"], 2) < 1 and not plain else ""
     return (
         f'<td class="group gain{loss}">{gain}{span}</td><td>{number(row["decode_tokens_per_s"])}</td>'
         f"<td>{number(row['energy_per_token_j'] * 1e3)}</td><td>{number(row['ttft_s'])}</td>"

@@ -18,7 +18,8 @@ LEGEND = (
     '<span class="step"><ins>accepted draft</ins></span> '
     '<span class="step"><b>token of the target itself</b></span> '
     '<span class="step"><del>rejected draft</del></span> '
-    "<span>One box is one step: one pass of the target.</span></p>"
+    "<span>One box is one step: one pass of the target. ▯ is a token that stands in no response, such as the "
+    "end of an answer.</span></p>"
 )
 
 

@@ -37,10 +37,16 @@ def answer(designs: Sequence[Design], *, device: str, target: str) -> str:
         )
     return (
         f"On {device}, {_lower(row.label)} makes {target} {row.speedup:.2f}× as fast as plain "
-        f"decoding{_span(row)}{_rivals(row, known, best)}: {row.decode_tokens_per_s:.3g} tokens/s with "
-        f"{row.draft_length} drafts a step, which then yields {row.mean_acceptance_length:.2f} tokens for "
+        f"decoding{_span(row)}{_rivals(known, best)}: {row.decode_tokens_per_s:.3g} tokens/s with "
+        f"{_count(row)} a step, which then yields {row.mean_acceptance_length:.2f} tokens for "
         f"the time of {row.break_even_acceptance_length:.2f} plain passes. Acceptance is {kind}{_doubt(row)}."
     )
+
+
+def _count(row: Row) -> str:
+    """Drafts of a step: a look-up may find fewer."""
+    number = f"{row.draft_length} draft{'s' if row.draft_length > 1 else ''}"
+    return f"up to {number}" if row.family == "ngram" else number
 
 
 def _doubt(row: Row) -> str:
@@ -49,13 +55,19 @@ def _doubt(row: Row) -> str:
     return "; the ranges of the hardware numbers do not exclude a loss"
 
 
-def _rivals(row: Row, known: Sequence[Design], best: Design) -> str:
-    others = [design.best for design in known if design.first.drafter != best.first.drafter]
-    alone = [other for other in others if other.family == "standalone" and other.speedup]
-    if row.family == "standalone" or not alone:
-        return ""
-    rival = max(alone, key=lambda other: other.decode_tokens_per_s or 0.0)
-    return f", the best standalone drafter {rival.speedup:.2f}×"
+def _rivals(known: Sequence[Design], best: Design) -> str:
+    """The best other head and the best standalone drafter, where they are not the winner."""
+    groups = (
+        ("the frozen head", ("frozen_mtp", "gemma4_assistant", "mtp_own_kv")),
+        ("the best standalone drafter", ("standalone",)),
+    )
+    text = ""
+    for name, families in groups:
+        rows = [design.best for design in known if design.first.family in families]
+        if rows and best.first.family not in families:
+            top = max(rows, key=lambda row: row.decode_tokens_per_s or 0.0)
+            text += f", {name} {top.speedup:.2f}×"
+    return text
 
 
 def speedup_reading(records: Sequence[Record]) -> str:
@@ -214,19 +226,22 @@ def verify_reading(records: Sequence[Record]) -> str:
 
 
 def acceptance_reading(records: Sequence[Record]) -> str:
-    """What acceptance by depth says for one task."""
-    first = [record for record in records
-             if record["depth"] == 1 and record["per_position_acceptance_rate"] is not None]  # fmt: skip
-    if not first:
+    """What acceptance by depth says for one task: who gets furthest, and who is best at the first draft."""
+    shares: dict[str, list[float]] = {}
+    for record in records:
+        shares.setdefault(record["drafter"], []).append(record["per_position_acceptance_rate"] or 0.0)
+    if not any(map(sum, shares.values())):
         return ""
-    best = max(first, key=lambda record: record["per_position_acceptance_rate"])
-    fourth = [record["per_position_acceptance_rate"] for record in records
-              if record["drafter"] == best["drafter"] and record["depth"] == 4]  # fmt: skip
-    tail = f", all of the first four {fourth[0]:.0%}" if fourth and fourth[0] is not None else ""
-    return (
-        f"{_upper(best['label'])}: first draft accepted {best['per_position_acceptance_rate']:.0%} of the "
-        f"time{tail} ({best['requests']} responses)."
-    )
+    labels = {record["drafter"]: record["label"] for record in records}
+    deepest = max(shares, key=lambda name: sum(shares[name]))
+    first = max(shares, key=lambda name: shares[name][0])
+    said = [
+        f"{_lower(labels[name])} gets {shares[name][0]:.0%} of first drafts right"
+        + (f" and all of the first four {shares[name][3]:.0%} of the time" if len(shares[name]) > 3 else "")
+        for name in dict.fromkeys((deepest, first))
+    ]
+    text = "; ".join(said)
+    return f"{text[:1].upper()}{text[1:]} ({records[0]['requests']} responses)."
 
 
 def _drafted(designs: Iterable[Design]) -> list[Design]:

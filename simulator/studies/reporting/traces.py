@@ -27,7 +27,7 @@ from simulator.studies.reporting.strips import strip_records
 
 TRACED_TARGET = "smollm2_135m"
 STRIP_DRAFT_LENGTH = 4
-FEWEST_STEPS = 20
+FEWEST_STEPS = 50
 """Shares of fewer steps are noise: left out of the acceptance by depth."""
 _FAMILIES = ("frozen_mtp", "mtp_head", "standalone", "ngram", "suffix")
 
