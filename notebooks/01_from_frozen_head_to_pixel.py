@@ -109,7 +109,7 @@ figures.acceptance_by_depth(
 
 # %%
 strip = next(strip for strip in data["strips"] if strip["task"] == TASK)
-HTML(figures.token_strip({**strip, "drafters": strip["drafters"][:3]}))
+HTML(figures.token_strip(strip))
 
 # %% [markdown]
 # ## 3. Hardware is cited
