@@ -18,7 +18,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from .backbone import Backbone, KVCache
+from .backbone import Backbone, KVCache, greedy
 from .errors import ReferenceImplError
 from .verify import greedy_chain, until_end
 
@@ -134,7 +134,7 @@ def decode(
     cache = backbone.new_cache(capacity=capacity)
     state = prefill(backbone, prompt, cache)
     logits = backbone.lm_head(state)[0]
-    tokens = [*prompt, int(logits.argmax(-1))]
+    tokens = [*prompt, int(greedy(logits))]
     if keep_logits:
         result.logits.extend(logits)
     if drafter is not None:
@@ -151,7 +151,7 @@ def decode(
             torch.tensor([rows + padding]), cache, n, span=capacity if locked_width else None
         )
         logits = backbone.lm_head(hidden)[0]
-        accepted, bonus = greedy_chain(drafts, logits.argmax(-1).tolist())
+        accepted, bonus = greedy_chain(drafts, greedy(logits).tolist())
         emitted = until_end(
             [*drafts[:accepted], bonus], room=len(prompt) + max_new_tokens - len(tokens), stop=stop
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .backbone import Backbone
+from .backbone import Backbone, greedy
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def generate_batch(
         done[index] = generation
 
     for _ in range(max_new_tokens):
-        following = backbone.lm_head(state).argmax(-1)
+        following = greedy(backbone.lm_head(state))
         tokens[torch.arange(len(rows)), start] = following
         ended = (following == config.eos_token_id) | (start + 1 - lengths[rows] >= max_new_tokens)
         for local in (ended & live).nonzero().flatten().tolist():

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from .backbone import Backbone, KVCache
+from .backbone import Backbone, KVCache, greedy
 from .checkpoint import load_drafter
 from .decode import Drafter
 from .drafters.mtp_head import MTPHead
@@ -229,10 +229,8 @@ def for_inference(model: Model) -> Model:
 
 def top1(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Index of the largest logit (ties: the lowest) and its probability, over the last axis."""
-    wide = logits.float()
-    choice = wide.argmax(-1)
-    top = wide.gather(-1, choice[..., None])[..., 0]
-    return choice, (top - wide.logsumexp(-1)).exp()
+    choice = greedy(logits)
+    return choice, logits.softmax(-1, dtype=torch.float32).gather(-1, choice[..., None])[..., 0]
 
 
 def _lists(drafts: list[Tensor], probabilities: list[Tensor]) -> tuple[list[int], list[float]]:

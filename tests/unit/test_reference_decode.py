@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+from reference_impl.backbone import greedy  # noqa: E402
 from reference_impl.decode import decode, prefill, probe_width  # noqa: E402
 from reference_impl.drafters.ngram import NGramLookup  # noqa: E402
 from reference_impl.errors import ReferenceImplError  # noqa: E402
@@ -172,10 +173,13 @@ def test_ties_go_to_the_lowest_id():
     logits = torch.tensor([[0.0, 5.0, 5.0, 1.0], [2.0, 2.0, 2.0, 2.0]])
     for dtype in (torch.float32, torch.bfloat16):
         assert top1(logits.to(dtype))[0].tolist() == [1, 0]
-        assert logits.to(dtype).argmax(-1).tolist() == [1, 0]
-    wide = torch.zeros(3, 50_000)
-    wide[:, 40_000] = wide[:, 123] = 1.0
-    assert wide.argmax(-1).tolist() == [123] * 3
+        assert greedy(logits.to(dtype)).tolist() == [1, 0]
+        wide = torch.zeros(3, 50_000, dtype=dtype)
+        wide[:, 40_000] = wide[:, 123] = wide[:, 45_000] = 1.0
+        assert greedy(wide).tolist() == [123] * 3
+    for seed in range(20):
+        coarse = torch.randn(4, 5000, generator=torch.Generator().manual_seed(seed)).bfloat16()
+        assert torch.equal(greedy(coarse), torch.from_numpy(coarse.float().numpy().argmax(-1)))
 
 
 # ------------------------------------------------------------------------------------------ bad input
