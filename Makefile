@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help demo test lint bench parity report notebooks clean
+.PHONY: help demo test lint bench parity report notebooks picture clean
 
 PYTHON ?= python3
 TORCH_ARGS ?=
@@ -24,6 +24,7 @@ help:
 	  'make parity     long identity, replay and oracle runs; writes a dated JSON' \
 	  'make report     build/report.html' \
 	  'make notebooks  execute the notebooks' \
+	  'make picture    draw the picture of the README (needs Chromium)' \
 	  'make clean      remove .venv, build and caches'
 
 # ------------------------------------------------------------------------------------------- set-up
@@ -88,7 +89,10 @@ parity: $(VENV)/.full
 	@$(BIN)/python -m reference_impl.parity
 
 notebooks: $(VENV)/.full
-	@$(BIN)/jupytext --quiet --to ipynb --execute notebooks/*.py
+	@$(BIN)/python docs/build.py notebooks
+
+picture: $(VENV)/.full
+	@$(BIN)/python docs/build.py picture
 
 clean:
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache

@@ -1,6 +1,7 @@
 """Build what the documents show: the picture of the README, and executed notebooks with still images.
 
 ``python docs/build.py picture`` writes docs/assets/speedup-light.svg and speedup-dark.svg.
+``python docs/build.py claims`` writes the claims table of the README, one or two rows a claim.
 ``python docs/build.py notebooks`` executes notebooks/*.py into .ipynb, each figure as an image too.
 
 Both draw with a headless Chromium (Debian: apt-get install chromium); without one, notebooks keep interactive
@@ -119,6 +120,50 @@ def picture(folder: Path) -> None:
         _write(folder / f"speedup-{name}.svg", image)
 
 
+#: Rows of the README's claims table: id in ``draftscope claims -o json``, and what is compared, in short.
+CLAIMS = {
+    "1.standalone_total.all": "Pixel 9, SmolLM2-135M: head against a standalone drafter of its total size",
+    "1.standalone_body.all": "the same, against one of its non-embedding size",
+    "1.nano.55": "Pixel 9, Nano stand-in, acceptance 55 % better as published",
+    "1.nano.0": "the same with equal acceptance",
+    "2.total": "RAM saved an instance, Nano stand-in",
+    "3.standalone_total": "smart replies: accepted drafts of the head over the standalone's",
+    "4.notification_summary.4": "extra tokens a pass, notification summaries, K = 4",
+    "4.proofread.4": "extra tokens a pass, proofreading, K = 4",
+    "5.frozen_mtp_nano": "what the head adds to the time to the first token",
+    "7.plain": "energy a token saved against plain decoding, SmolLM2-135M",
+    "8.read.gemma_4_e2b": "Gemma 4 E2B assistant: read by a draft pass",
+    "9.cpu.summarize": "Galaxy S26 Ultra, CPU speedup on summaries, from the GPU's",
+    "9.cpu.code": "the same on code",
+}
+
+
+def claims_table() -> str:
+    """The claims table of the README, in Markdown; every cell comes from ``draftscope claims``."""
+    from simulator.studies.claims import claims
+
+    found = {claim.id: claim for claim in claims()}
+    lines = ["| what | published | here [low..high] | how | verdict |", "|---|---|---:|---|---|"]
+    for name, what in CLAIMS.items():
+        claim = found[name]
+        numbers = "-" if claim.value is None else f"{claim.value:.3g}"
+        if claim.value is not None and claim.low is not None and claim.high is not None:
+            numbers += f" [{claim.low:.3g}..{claim.high:.3g}]"
+        cells = (what, claim.published, f"{numbers} {claim.unit}", claim.how, claim.verdict)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write_claims(readme: Path) -> None:
+    """Replace what stands between the markers of the README."""
+    text = readme.read_text(encoding="utf-8")
+    before, opened, rest = text.partition("<!-- claims -->\n")
+    _, closed, after = rest.partition("<!-- /claims -->")
+    if not opened or not closed:
+        raise SystemExit(f"{readme}: the markers <!-- claims --> and <!-- /claims --> are missing")
+    _write(readme, f"{before}{opened}{claims_table()}\n{closed}{after}".encode())
+
+
 def notebooks(folder: Path) -> None:
     """Execute every notebook, and put a still image beside each interactive figure."""
     import jupytext
@@ -156,12 +201,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("picture", "notebooks"))
+    parser.add_argument("what", choices=("picture", "claims", "notebooks"))
     what = parser.parse_args().what
     sys.path.insert(0, str(ROOT))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     if what == "picture":
         picture(ROOT / "docs" / "assets")
+    elif what == "claims":
+        write_claims(ROOT / "README.md")
     else:
         notebooks(ROOT / "notebooks")
 

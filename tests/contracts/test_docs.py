@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -116,3 +117,10 @@ def test_every_command_is_documented(repo_root):
         assert f"| `{name}` |" in page
     for name in ("trace summary", "trace diff", "trace collect", "profiles list"):
         assert f"`{name}`" in page
+
+
+def test_claims_table_of_the_readme_is_what_the_command_prints(repo_root):
+    spec = importlib.util.spec_from_file_location("docs_build", repo_root / "docs" / "build.py")
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    assert build.claims_table() in (repo_root / "README.md").read_text(encoding="utf-8")
