@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from simulator.lowering.affine import Quantity
 from simulator.lowering.lower import lower_cached
 from simulator.lowering.lowered import Lowered
 from simulator.lowering.params import CostParams
-from simulator.specs import Scenario
+from simulator.specs import Scenario, TargetSpec, build_name, load_target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,8 @@ class Question:
         Task class of a trace.
     has_prompt, has_tokens : bool
         Whether a prompt was given (a trace is otherwise replayed with its own), and prompt and output both.
+    builds : dict
+        Names to show of a target or drafter in another build than its id stands for.
     """
 
     lowered: Lowered
@@ -45,6 +48,7 @@ class Question:
     task: str | None
     has_prompt: bool
     has_tokens: bool
+    builds: dict[str, str]
 
     @property
     def longest(self) -> int:
@@ -80,7 +84,11 @@ class Question:
         kind = kind_of(model, target_id=lowered.ids["target"], drafter=lowered.drafter,
                        draft_length=self.longest)  # fmt: skip
         return {
-            "inputs": {"acceptance": None if model is None else model.id, "task": self.task},
+            "inputs": {
+                **self.builds,
+                "acceptance": None if model is None else model.id,
+                "task": self.task,
+            },
             "acceptance_kind": kind,
             "acceptance_sources": () if model is None else model.sources,
         }
@@ -158,4 +166,17 @@ def ask(
         task=task,
         has_prompt=scenario is not None or "prompt_tokens" in given,
         has_tokens=scenario is not None or {"prompt_tokens", "output_tokens"} <= set(given),
+        builds=_builds(target, drafter, lowered),
     )
+
+
+def _builds(target: Any, drafter: Any, lowered: Lowered) -> dict[str, str]:
+    """``target`` and ``drafter`` with ``@scheme``, where another build was asked for."""
+    found = {}
+    if isinstance(target, TargetSpec):
+        found["target"] = build_name(target)
+    elif "@" in str(target):
+        found["target"] = build_name(load_target(target))
+    if isinstance(drafter, (str, Path)) and "@" in str(drafter) and not Path(drafter).exists():
+        found["drafter"] = f"{lowered.ids['drafter']}@{str(drafter).rpartition('@')[2]}"
+    return found

@@ -44,6 +44,13 @@ def load_target(name: str | Path) -> TargetSpec:
     return target.with_quant(quant) if quant else target
 
 
+def build_name(target: TargetSpec) -> str:
+    """Id of a target for people, with ``@scheme`` where its build is not the one that the id stands for."""
+    own = _load_shipped(target.id).quant.name if target.id in list_targets() else "file"
+    other = target.quant.name != own and own in target.quant_schemes
+    return f"{target.id}@{target.quant.name}" if other else target.id
+
+
 @lru_cache(maxsize=64)
 def _load_shipped(name: str) -> TargetSpec:
     return _from_toml(MODELS / f"{name}.toml")

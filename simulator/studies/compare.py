@@ -140,22 +140,23 @@ def compare(
     if not question.draft_lengths or min(lengths) < 0:
         raise DraftscopeError(f"draft_length: {list(lengths)} given; allowed: whole numbers, some > 0.")
     own = {loaded(trace).metadata.target_id for trace in question.traces}
-    served = chosen_targets(targets, with_traces={*shipped_targets(), *own})
-    check_transfer(question.traces, [spec.id for _, spec in served], transfer=transfer)
-    chosen = chosen_drafters(drafters, [spec for _, spec in served])
+    specs = chosen_targets(targets, with_traces={*shipped_targets(), *own})
+    check_transfer(question.traces, [spec.id for _, spec in specs], transfer=transfer)
+    found_drafters = chosen_drafters(drafters, [spec for _, spec in specs])
+    served = [(block, spec, models) for (block, spec), models in zip(specs, found_drafters, strict=True)]
     if targets is None and drafters is not None:
-        served = [(block, spec) for block, spec in served if chosen[spec.id]] or served
-    check_tasks(question, chosen)
+        served = [each for each in served if each[2]] or served
+    check_tasks(question, [(spec.id, models) for _, spec, models in served])
     found = Found()
     for device in several(devices):
         for runtime in several(runtimes) or [None]:
             for batch in several(batches):
-                for block, spec in served:
+                for block, spec, models in served:
                     place = Place(
                         device=device, runtime=runtime, engine=engine, batch=batch, block=block,
                         target=by_name(spec), target_id=spec.id,
                     )  # fmt: skip
-                    rows_of_target(found, place, chosen[spec.id], question)
+                    rows_of_target(found, place, models, question)
     for target_id, names in found.untraced.items():
         found.note(
             f"No acceptance trace on {target_id} is shipped or given for {', '.join(names)}: cost only. "
@@ -163,8 +164,8 @@ def compare(
         )
     order = {TRACED: 0, PUBLISHED: 1}
     rows = sorted(found.rows, key=lambda row: order[row.block])
-    about = {spec.note: spec.id for _, spec in served}
-    about |= {drafter.note: drafter.id for drafters in chosen.values() for drafter in drafters}
+    about = {spec.note: spec.id for _, spec, _ in served}
+    about |= {drafter.note: drafter.id for _, _, models in served for drafter in models}
     for note in dict.fromkeys(note for row in rows for result in row.results for note in result.notes):
         found.note(f"{about[note]}: {note}" if note in about else note)
     return Comparison(rows=tuple(rows), notes=tuple(found.notes))

@@ -10,7 +10,7 @@ import numpy as np
 
 from simulator.acceptance.base import Acceptance
 from simulator.analytic import predict
-from simulator.drafters import build_drafter, list_drafters
+from simulator.drafters import build_drafter
 from simulator.drafters.base import DrafterModel
 from simulator.errors import UnknownNameError
 from simulator.lowering.finish import case_of_steps, metrics_of_case
@@ -29,7 +29,7 @@ from simulator.studies.evidence import (
 )
 from simulator.studies.replays import ReplayedTrace, loaded, replayed
 from simulator.studies.rows import ALL_TASKS, Row, row_of
-from simulator.studies.selection import PUBLISHED
+from simulator.studies.selection import PUBLISHED, drafter_by_name
 
 PROMPT_TOKENS, OUTPUT_TOKENS = 1024, 256
 """Request where the acceptance has none of its own: that of the public phone benchmarks."""
@@ -122,12 +122,12 @@ def _traces(target_id: str, drafter: DrafterModel, question: Question) -> list[T
     return given or ([] if own is None else [own])
 
 
-def check_tasks(question: Question, drafters: dict[str, tuple[DrafterModel, ...]]) -> None:
+def check_tasks(question: Question, drafters: Sequence[tuple[str, Sequence[DrafterModel]]]) -> None:
     """Refuse a task that neither a trace nor a published set knows."""
     if question.tasks is None:
         return
     known = published_tasks()
-    for target_id, models in drafters.items():
+    for target_id, models in drafters:
         for model in models:
             for trace in _traces(target_id, model, question):
                 known |= set(loaded(trace).tasks)
@@ -304,7 +304,7 @@ def _arguments(
     return {
         "device": place.device, "runtime": place.runtime, "engine": place.engine, "batch": place.batch,
         "draft_runtime": None, "draft_engine": None, "scenario": None,
-        "target": place.target, "drafter": drafter.id if drafter.id in list_drafters() else drafter,
+        "target": place.target, "drafter": drafter_by_name(drafter, place.target),
         "acceptance": acceptance, "draft_length": length, "task": task, "prompt_tokens": prompt,
         "output_tokens": output, "axes": question.axes, "transfer": question.transfer,
     }  # fmt: skip

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from simulator.drafters import build_drafter, list_drafters, load_drafter_spec
 from simulator.drafters.base import DrafterModel
 from simulator.errors import DraftscopeError, UnknownNameError
-from simulator.specs import TargetSpec, list_targets, load_target
+from simulator.specs import TargetSpec, build_name, list_targets, load_target
 
 TRACED, PUBLISHED = "traced", "published"
 TRACED_TARGETS = ("smollm2_135m",)
@@ -34,19 +36,20 @@ def chosen_targets(
 
 def chosen_drafters(
     given: str | Sequence[str] | None, targets: Sequence[TargetSpec]
-) -> dict[str, tuple[DrafterModel, ...]]:
-    """Drafters of each target, plain decoding left out.
+) -> list[tuple[DrafterModel, ...]]:
+    """Drafters of each target, in the order of the targets; plain decoding left out.
 
     Parameters
     ----------
     given : str or sequence of str, optional
-        Instances, trace ids or ``.toml`` files; all that fit where omitted or ``all``. A name that fits none
+        Instances, trace ids or ``.toml`` files, ``name@scheme`` for another precision; all that
+        fit where omitted or ``all``. A name that fits none
         of the targets raises UnknownNameError.
     targets : sequence of TargetSpec
         Targets.
     """
     names = several(given)
-    chosen: dict[str, tuple[DrafterModel, ...]] = {}
+    chosen: list[tuple[DrafterModel, ...]] = []
     known: set[str] = {"all", "none"}
     used: set[str] = {"all", "none"}
     for target in targets:
@@ -58,10 +61,17 @@ def chosen_drafters(
             if not names or "all" in names or own_names & set(names):
                 models.append(model)
                 used |= own_names
-        for name in (name for name in names if name.endswith(".toml") and _fits(name, target)):
-            models.append(build_drafter(name, target))
-            used.add(name)
-        chosen[target.id] = tuple(models)
+        for name in names:
+            base, _, scheme = name.rpartition("@") if "@" in name else (name, "", "")
+            instance = next((model.id for model in shipped if base in (model.id, model.trace_id)), base)
+            if not base.endswith(".toml") and not (scheme and instance in list_drafters()):
+                continue
+            if _fits(instance, target):
+                model = build_drafter(instance, target, quant=scheme or None)
+                named = f"{model.id}@{scheme}" if scheme else model.id
+                models.append(replace(model, id=named, trace_id=model.trace_id or model.id))
+                used.add(name)
+        chosen.append(tuple(models))
     for name in names:
         if name not in used:
             raise UnknownNameError("drafter", name, known)
@@ -81,8 +91,23 @@ def drafter_for(name: str, target: TargetSpec) -> str:
 
 
 def by_name(spec: TargetSpec) -> str | TargetSpec:
-    """A shipped target as its name, so that its lowering is remembered."""
-    return spec.id if spec.id in list_targets() else spec
+    """A shipped target as its name with its build, so that its lowering is remembered; a file's as it is."""
+    if spec.id not in list_targets():
+        return spec
+    for name in (spec.id, build_name(spec)):
+        if load_target(name) == spec:
+            return name
+    return spec
+
+
+def drafter_by_name(drafter: DrafterModel, target: str | TargetSpec) -> str | DrafterModel:
+    """A shipped drafter of a shipped target as its name; a file's, and another precision, as it is."""
+    return drafter.id if isinstance(target, str) and _is_shipped(drafter, target) else drafter
+
+
+@lru_cache(maxsize=512)
+def _is_shipped(drafter: DrafterModel, target: str) -> bool:
+    return drafter.id in list_drafters() and build_drafter(drafter.id, load_target(target)) == drafter
 
 
 def several(given: str | int | Sequence[Any] | None) -> list[Any]:

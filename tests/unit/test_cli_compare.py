@@ -5,9 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from pathlib import Path
 
 import pytest
 
+from simulator.drafters import build_drafter
+from simulator.specs import load_target
 from simulator.studies.claims import COLUMNS as CLAIM_COLUMNS
 from simulator.studies.rows import COLUMNS
 from tests.study_samples import write_sample
@@ -183,3 +187,84 @@ def test_claims_errors(draftscope, tmp_path):
     assert ran.code == 2
     assert "smollm2_135m" in ran.err
     assert draftscope("claims", "--device", "pixel_99").code == 2
+
+
+def test_builds_keep_their_own_numbers(draftscope, shipped, tmp_path):
+    """``id@scheme`` and a file with a shipped id are costed as asked for, not as the shipped default."""
+    import simulator.specs.load as load
+
+    own = tmp_path / "gemma_3_1b.toml"
+    text = (load.MODELS / "gemma_3_1b.toml").read_text()
+    own.write_text(re.sub(r"(?m)^default_quant = .*$", 'default_quant = "f32"', text))
+    targets = ("gemma_3_1b", "gemma_3_1b@bf16", "gemma_3_1b@int8", str(own))
+    asked = ("--device", "pixel_10", "--prompt-tokens", "64", "--output-tokens", "16")
+
+    def found(command: str, *more: str) -> list[dict]:
+        ran = draftscope(command, *asked, "--target", ",".join(targets), *more, "-o", "json")
+        assert ran.code == 0, ran.err
+        return json.loads(ran.out)["rows"]
+
+    wanted = [load_target(name).resident_bytes() for name in targets]
+    assert len(set(wanted)) == 4
+    closed, engine = found("predict", "--no-intervals"), found("simulate", "--replications", "2")
+    for row, size in zip(closed, wanted, strict=True):
+        assert row["ram_ledger"]["target_weights"] == pytest.approx(size)
+    assert [row["inputs"]["target"] for row in closed[:3]] == list(targets[:3])
+    assert [row["metrics"]["peak_ram_bytes"] for row in engine] == pytest.approx(
+        [row["metrics"]["peak_ram_bytes"] for row in closed]
+    )
+    plain = [row for row in found("compare", *QUICK) if row["drafter"] == "none"]
+    assert [row["target"] for row in plain[:3]] == list(targets[:3])
+    assert [row["peak_ram_bytes"] for row in plain] == pytest.approx(
+        [row["metrics"]["peak_ram_bytes"] for row in closed]
+    )
+
+
+def test_drafter_builds_and_files_keep_their_own_numbers(draftscope, shipped, tmp_path):
+    from simulator.drafters import DATA
+
+    own = tmp_path / "gemma_4_e2b_assistant.toml"
+    text = (DATA / own.name).read_text()
+    own.write_text(re.sub(r"(?m)^quant = .*$", 'quant = "f32"', text))
+    names = ("gemma_4_e2b_assistant", "gemma_4_e2b_assistant@bf16", "gemma_4_e2b_assistant@int4", str(own))
+    arguments = ("--device", "pixel_10", "--target", "gemma_4_e2b", "--prompt-tokens", "64",
+                 "--output-tokens", "16", "-o", "json", "--draft-length", "3")  # fmt: skip
+    closed = json.loads(
+        draftscope("predict", *arguments, "--drafter", ",".join(names), "--acceptance-rate", "0.5").out
+    )["rows"]
+    compared = json.loads(draftscope("compare", *arguments, "--drafters", ",".join(names)).out)["rows"]
+    expected = [build_drafter(name, load_target("gemma_4_e2b")).resident_bytes for name in names]
+    assert len(set(expected)) == 4
+    for row, size in zip(closed, expected, strict=True):
+        parts = {key: value for key, value in row["ram_ledger"].items() if key.startswith("drafter_")}
+        assert sum(parts.values()) >= size
+        assert sum(parts.values()) == pytest.approx(size, rel=0.2)
+    assert [row["inputs"]["drafter"] for row in closed[:3]] == list(names[:3])
+    rams = {row["peak_ram_bytes"] for row in compared if row["drafter"] != "none"}
+    assert len(rams) == 4
+    assert set(names[:3]) <= {row["drafter"] for row in compared}
+
+
+def test_device_and_runtime_files_are_the_files(draftscope, shipped, tmp_path):
+    import hw_profiles
+
+    root = Path(hw_profiles.__file__).parent
+    arguments = ("--drafters", "mtp_head", *QUICK, "-o", "json")
+
+    def speed(*more: str) -> float:
+        ran = draftscope("compare", *arguments, *more)
+        assert ran.code == 0, ran.err
+        return json.loads(ran.out)["rows"][0]["decode_tokens_per_s"]
+
+    runtime = hw_profiles.load_device("pixel_9").default_runtime
+    copy = tmp_path / f"{runtime}.toml"
+    text = next(root.rglob(copy.name)).read_text()
+    head, mark, tail = text.partition("[mbu_small]")
+    assert mark
+    copy.write_text(head + mark + re.sub(r"value = [\d.e+-]+", "value = 0.01", tail, count=1))
+    try:
+        changed = speed("--runtime", str(copy))
+    except AssertionError as error:
+        assert "mbu_small" in str(error)
+    else:
+        assert changed < 0.9 * speed()
