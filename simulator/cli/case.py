@@ -31,7 +31,7 @@ class Case:
     device: str = ""
     """Devices, comma-separated."""
     target: str = ""
-    """Targets, comma-separated: names, config.json, GGUF or safetensors."""
+    """Targets, comma-separated: names, config.json, GGUF or safetensors; NAME@int4 picks a build."""
     drafter: str = "none"
     """Drafters, comma-separated: names, trace names, .toml files; NAME@bf16 picks a precision."""
     runtime: str | None = None

@@ -64,7 +64,8 @@ def compare(
     engine
         cpu, gpu or tpu, for runtimes that work on any.
     target
-        Targets, comma-separated: names, config.json, GGUF or safetensors; both blocks' own where omitted.
+        Targets, comma-separated: names, config.json, GGUF or safetensors; NAME@int4 picks a build; both
+        blocks' own where omitted.
     drafters
         Drafters, comma-separated: names, trace names or .toml files; "all" that fit.
     tasks

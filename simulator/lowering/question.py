@@ -16,7 +16,9 @@ from simulator.lowering.affine import Quantity
 from simulator.lowering.lower import lower_cached
 from simulator.lowering.lowered import Lowered
 from simulator.lowering.params import CostParams
-from simulator.specs import Scenario, TargetSpec, build_name, load_target
+from simulator.specs import Scenario, TargetSpec, build_name, list_targets, load_target
+
+SHORT = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +149,8 @@ def ask(
         device=device, target=target, drafter=drafter, runtime=runtime, engine=engine or asked.engine,
         draft_runtime=draft_runtime, draft_engine=draft_engine or asked.draft_engine,
     )  # fmt: skip
+    if note := _dtype_note(target):
+        lowered = replace(lowered, notes=(*lowered.notes, note))
     target_id = lowered.ids["target"]
     if lowered.drafter.family == "none" and (lengths > 0).any():
         others = ", ".join(name for name in list_drafters(target_id) if name != "none")
@@ -180,3 +184,20 @@ def _builds(target: Any, drafter: Any, lowered: Lowered) -> dict[str, str]:
     if isinstance(drafter, (str, Path)) and "@" in str(drafter) and not Path(drafter).exists():
         found["drafter"] = f"{lowered.ids['drafter']}@{str(drafter).rpartition('@')[2]}"
     return found
+
+
+def _dtype_note(target: Any) -> str:
+    """What a reader must know of a caller's file whose own precision is costed."""
+    spec = target
+    if not isinstance(target, TargetSpec):
+        if str(target).partition("@")[0] in list_targets():
+            return ""
+        spec = load_target(target)
+    says = spec.quant.note.rpartition(" dtype ")
+    if spec.quant.name != "file" or not says[1]:
+        return ""
+    dtype = says[2].removeprefix("torch.")
+    return (
+        f"{spec.id} is costed in {SHORT.get(dtype, dtype)} as the file says; add @int4 to the file's path "
+        "(PATH@int4) for a 4-bit build."
+    )

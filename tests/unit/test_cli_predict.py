@@ -289,3 +289,18 @@ def test_a_missing_scenario(draftscope, tmp_path):
     ran = draftscope("simulate", tmp_path / "none.toml")
     assert ran.code == 2
     assert "No such file" in ran.err
+
+
+def test_a_foreign_config_says_its_precision(draftscope, tmp_path):
+    path = tmp_path / "mine" / "config.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({
+        "model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 256, "torch_dtype": "bfloat16",
+    }))  # fmt: skip
+    arguments = ("predict", "--device", "pixel_9", *REQUEST, "-o", "json", "--target")
+    (own,), (int4,) = rows(draftscope(*arguments, path)), rows(draftscope(*arguments, f"{path}@int4"))
+    assert any("bf16 as the file says" in note and "@int4" in note for note in own["notes"])
+    assert not any("as the file says" in note for note in int4["notes"])
+    assert int4["inputs"]["target"] == "mine@int4"
+    assert own["ram_ledger"]["target_weights"] > 3 * int4["ram_ledger"]["target_weights"]
