@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from simulator.cli.case import NOTHING, Case
@@ -30,8 +31,13 @@ def predict(*, case: Case = NOTHING, intervals: bool = True, output: Output = DE
     """
     output.check()
     from simulator.analytic import predict as closed_form
+    from simulator.studies.rows import ram_note
 
-    results = [closed_form(**question.settled(), intervals=intervals) for question in case.expand()]
+    results = []
+    for question in case.expand():
+        result = closed_form(**question.settled(), intervals=intervals)
+        note = ram_note(result, question.arguments["device"])
+        results.append(replace(result, notes=(*result.notes, note)) if note else result)
     emit_results(results, command="predict", output=output)
     return 0
 

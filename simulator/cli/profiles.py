@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -13,6 +14,7 @@ from hw_profiles.views import check as find_problems
 from hw_profiles.views import diff as find_differences
 from hw_profiles.views import show as values_of
 from simulator.cli.output import DEFAULT, Output, table
+from simulator.errors import DraftscopeError
 
 
 def list_(*, output: Output = DEFAULT) -> int:
@@ -116,6 +118,8 @@ def check(profile: str = "all", /, *, output: Output = DEFAULT) -> int:
         Device, runtime or .toml file; everything that is shipped where omitted.
     """
     output.check()
+    if profile.endswith(".toml") and not Path(profile).is_file():
+        raise DraftscopeError(f"{profile}: no such file.")
     records = [asdict(problem) for problem in find_problems(profile)]
     output.emit(records, command="profiles check", markdown=lambda: _problems(records),
                 extra={"problems": len(records)})  # fmt: skip

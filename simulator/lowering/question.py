@@ -71,8 +71,8 @@ class Question:
         """
         if not self.has_tokens:
             raise DraftscopeError(
-                "scenario: none given; give one, or prompt_tokens and output_tokens (only a trace has its "
-                "own)."
+                "scenario: none given; give one, or prompt_tokens and output_tokens (--prompt-tokens and "
+                "--output-tokens; only a trace has its own)."
             )
         if not np.all(np.asarray(self.scenario.output_tokens) >= 2):
             raise DraftscopeError(

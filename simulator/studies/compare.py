@@ -16,7 +16,7 @@ from simulator.errors import DraftscopeError
 from simulator.studies.evidence import TraceLike, check_transfer
 from simulator.studies.places import Found, Place, Question, check_tasks, rows_of_target
 from simulator.studies.replays import loaded
-from simulator.studies.rows import Row
+from simulator.studies.rows import Row, ram_note
 from simulator.studies.selection import (
     PUBLISHED,
     TRACED,
@@ -156,7 +156,10 @@ def compare(
                         device=device, runtime=runtime, engine=engine, batch=batch, block=block,
                         target=by_name(spec), target_id=spec.id,
                     )  # fmt: skip
+                    before = len(found.rows)
                     rows_of_target(found, place, models, question)
+                    for result in (each for row in found.rows[before:] for each in row.results):
+                        found.note(ram_note(result, device))
     for target_id, names in found.untraced.items():
         found.note(
             f"No acceptance trace on {target_id} is shipped or given for {', '.join(names)}: cost only. "

@@ -304,3 +304,21 @@ def test_a_foreign_config_says_its_precision(draftscope, tmp_path):
     assert not any("as the file says" in note for note in int4["notes"])
     assert int4["inputs"]["target"] == "mine@int4"
     assert own["ram_ledger"]["target_weights"] > 3 * int4["ram_ledger"]["target_weights"]
+
+
+def test_more_ram_than_the_device_has_free_is_noted(draftscope, shipped):
+    """In `predict` and `compare`; not where it fits."""
+    device = ("--device", "pixel_9", *REQUEST, "-o", "json")
+    big = ("--target", "gemma_4_e4b@f32")
+    (row,) = rows(draftscope("predict", *device, *big))
+    assert any("MiB free" in note for note in row["notes"])
+    (row,) = rows(draftscope("predict", *device, "--target", "smollm2_135m"))
+    assert not any("MiB free" in note for note in row["notes"])
+    compared = json.loads(draftscope("compare", *device, *big, "--no-intervals", "--draft-length", "2").out)
+    assert any("MiB free" in note for note in compared["notes"])
+
+
+def test_missing_tokens_name_the_options(draftscope):
+    ran = draftscope("predict", "--device", "pixel_9", "--target", "gemma_4_e2b")
+    assert ran.code == 2
+    assert "--prompt-tokens and --output-tokens" in ran.err

@@ -74,3 +74,9 @@ def test_bad_names_are_one_clear_error(draftscope, arguments, words):
     assert ran.out == ""
     for word in words:
         assert word in ran.err
+
+
+def test_check_of_a_missing_file_says_so(draftscope, tmp_path):
+    ran = draftscope("profiles", "check", tmp_path / "missing.toml")
+    assert ran.code == 2
+    assert "missing.toml: no such file" in ran.err
