@@ -54,7 +54,6 @@ class SuffixLookup:
         keys = np.ascontiguousarray(windows[starts]).view(f"S{2 * _WINDOW}").reshape(-1)
         self._sorted: NDArray[np.bytes_] = keys[np.argsort(keys, kind="stable")]
 
-    @property
     def responses(self) -> list[NDArray[np.int64]]:
         """The training responses it was built from."""
         ends = self.stream == 0xFFFF
@@ -65,7 +64,7 @@ class SuffixLookup:
         """Write the token stream (2 bytes a token); the sorted suffixes are rebuilt on loading."""
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(path.name + ".tmp")
-        responses = self.responses
+        responses = self.responses()
         tensors = {
             "tokens": np.concatenate(responses).astype(np.uint16),
             "lengths": np.array([len(r) for r in responses], dtype=np.int32),

@@ -124,7 +124,7 @@ def test_suffix_file_round_trip(tmp_path):
     lookup = SuffixLookup([[1, 2, 3, 0, 0, 0, 5], [0], [0, 0, 0, 0, 9]])
     lookup.save(tmp_path / "suffix.safetensors")
     again = SuffixLookup.load(tmp_path / "suffix.safetensors")
-    assert [r.tolist() for r in again.responses] == [[1, 2, 3, 0, 0, 0, 5], [0], [0, 0, 0, 0, 9]]
+    assert [r.tolist() for r in again.responses()] == [[1, 2, 3, 0, 0, 0, 5], [0], [0, 0, 0, 0, 9]]
     assert again.propose([3, 0, 0], 8) == lookup.propose([3, 0, 0], 8) == ([0, 5], [1.0, 1.0])
     assert [d.id for d in lookup_drafters(tmp_path / "suffix.safetensors")] == ["ngram", "suffix"]
 
