@@ -16,8 +16,9 @@ from reference_impl.measure_live import (  # noqa: E402
     transformers_rates,
     verify_curve,
 )
-from reference_impl.responses import make_responses  # noqa: E402
+from reference_impl.responses import from_responses  # noqa: E402
 from reference_impl.tasks import TASKS, prompts  # noqa: E402
+from simulator.acceptance.trace import load_shipped_responses  # noqa: E402
 from tests.reference_samples import real_target  # noqa: E402
 
 pytestmark = pytest.mark.reference
@@ -41,7 +42,10 @@ def once(benchmark, function, *arguments, **options):
 
 def test_trace_collection_runs_at_half_the_prefill_rate(benchmark):
     target = real_target(torch.float32)
-    requests = make_responses(target, list(TASKS), 2, max_new_tokens=48)
+    by_task = {}
+    for request in from_responses(target, load_shipped_responses(target.id)):
+        by_task.setdefault(request.task, []).append(request)
+    requests = [request for some in by_task.values() for request in some[:2]]
     drafter = the_head(target)
     collection_rates(target, drafter, requests[:2])
     prefill_rate, collect_rate = once(benchmark, collection_rates, target, drafter, requests)

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .backbone import Backbone, KVCache
+from .backbone import Backbone, KVCache, greedy
 from .decode import PREFILL_CHUNK
 from .drafters.mtp_head import MTPHead
 from .drafters.ngram import NGramLookup
@@ -87,8 +87,8 @@ def read_response(backbone: Backbone, prompt: Sequence[int], response: Sequence[
     ]
     hidden = torch.cat(parts)
     logits = backbone.lm_head(hidden[len(prompt) :]).float()
-    best = logits.topk(2, dim=-1).values
-    return TargetPass(tokens, len(prompt), hidden, cache, logits.log_softmax(-1), best[:, 0] - best[:, 1])
+    gap = _choice_and_gap(logits)[1] if len(logits) else logits.new_zeros(0)
+    return TargetPass(tokens, len(prompt), hidden, cache, logits.log_softmax(-1), gap)
 
 
 def drafts_at_anchors(
@@ -218,16 +218,25 @@ def _ahead(column: Tensor, k: int, fill: float) -> Tensor:
 
 def _score(free: Tensor, forced: Tensor, label: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Choice, its probability, rank and probability of the label, and the gap between the two best logits."""
-    best = free.topk(2, dim=-1).values
-    choice = free.argmax(-1)  # ties: the lowest index
-    probability = (best[:, 0] - free.logsumexp(-1)).exp()
+    choice, gap = _choice_and_gap(free)
+    best = free.gather(-1, choice[:, None])[:, 0]
+    total = free.logsumexp(-1)
+    forced_total = total if forced is free else forced.logsumexp(-1)
     known = label >= 0
     of_label = forced.gather(-1, label.clamp(min=0)[:, None])
     rank = (forced > of_label).sum(-1)
-    tied = (rank == 0) & (forced.argmax(-1) != label)  # an equal logit with a lower id stands before it
-    rank = torch.where(known, rank + tied, -1)
-    forced_prob = torch.where(known, (of_label[:, 0] - forced.logsumexp(-1)).exp(), 0.0)
-    return choice, probability, rank, forced_prob, best[:, 0] - best[:, 1]
+    first = (rank == 0).nonzero()[:, 0]
+    rank[first] += greedy(forced[first]) != label[first]  # an equal logit with a lower id stands before it
+    rank = torch.where(known, rank, -1)
+    forced_prob = torch.where(known, (of_label[:, 0] - forced_total).exp(), 0.0)
+    return choice, (best - total).exp(), rank, forced_prob, gap
+
+
+def _choice_and_gap(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Index of the largest logit (ties: the lowest) and its lead over the second largest."""
+    best, choice = logits.max(-1)
+    second = logits.scatter(-1, choice[:, None], float("-inf")).amax(-1)
+    return choice, best - second
 
 
 def _stack(columns: list[tuple[Tensor, Tensor, Tensor, Tensor, Tensor]]) -> AnchorDrafts:
