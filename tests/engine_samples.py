@@ -55,7 +55,7 @@ class FixedSteps:
     def per_position_acceptance_rate(self, draft_length: int) -> np.ndarray:
         return np.array([(self.table.accepted >= k).mean() for k in range(1, draft_length + 1)])
 
-    def interval(self, draft_length: int, *, rng: Any = None) -> None:
+    def interval(self, draft_length: int, *, rng: Any = None, task: str | None = None) -> None:
         return None
 
     def steps(self, draft_length: int, *, task: str | None = None) -> StepTable:

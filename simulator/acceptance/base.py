@@ -62,9 +62,12 @@ class Acceptance(Protocol):
         """Unconditional S_k, k = 1..K: probability that draft k and all before it are accepted, (K,)."""
 
     def interval(
-        self, draft_length: int, *, rng: np.random.Generator | None = None
+        self, draft_length: int, *, rng: np.random.Generator | None = None, task: str | None = None
     ) -> tuple[float, float] | None:
-        """Low and high mean acceptance length, or None where no range is known (traces need ``rng``)."""
+        """Low and high mean acceptance length, or None where no range is known (traces need ``rng``).
+
+        ``task`` keeps one task class of a trace, as in `steps`; other models have none.
+        """
 
     def steps(self, draft_length: int, *, task: str | None = None) -> StepTable | None:
         """The exact sequence of steps; None for models that are not traces."""

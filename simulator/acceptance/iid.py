@@ -108,7 +108,7 @@ class IidAcceptance:
         return powers
 
     def interval(
-        self, draft_length: int, *, rng: np.random.Generator | None = None
+        self, draft_length: int, *, rng: np.random.Generator | None = None, task: str | None = None
     ) -> tuple[float, float] | None:
         """Mean acceptance length at the low and the high rate."""
         if self.low is None or self.high is None:

@@ -102,7 +102,7 @@ class PositionalAcceptance:
         return np.asarray(np.cumprod(rates), dtype=np.float64)
 
     def interval(
-        self, draft_length: int, *, rng: np.random.Generator | None = None
+        self, draft_length: int, *, rng: np.random.Generator | None = None, task: str | None = None
     ) -> tuple[float, float] | None:
         """None: no range was given."""
         return None

@@ -54,7 +54,7 @@ class PublishedAcceptance(PositionalAcceptance):
         return self.kind if exact or self.kind == "assumed" else "derived"
 
     def interval(
-        self, draft_length: int, *, rng: np.random.Generator | None = None
+        self, draft_length: int, *, rng: np.random.Generator | None = None, task: str | None = None
     ) -> tuple[float, float] | None:
         """The published range, the accepted drafts scaled alike at other K; None where none is known."""
         if self.low is None or self.high is None:

@@ -103,10 +103,13 @@ class TraceAcceptance:
         return statistics_of(self.steps(draft_length)).per_position_acceptance_rate
 
     def interval(
-        self, draft_length: int, *, rng: np.random.Generator | None = None
+        self, draft_length: int, *, rng: np.random.Generator | None = None, task: str | None = None
     ) -> tuple[float, float] | None:
-        """95 % bootstrap interval of the mean acceptance length over requests; None without a generator."""
+        """95 % bootstrap interval of the mean acceptance length over requests, of one task class where given.
+
+        None without a generator, and with fewer than two requests.
+        """
         if rng is None:
             return None
-        low, high = bootstrap(self.steps(draft_length), rng=rng)["mean_acceptance_length"]
-        return float(low), float(high)
+        low, high = bootstrap(self.steps(draft_length, task=task), rng=rng)["mean_acceptance_length"]
+        return None if np.isnan(low) or np.isnan(high) else (float(low), float(high))

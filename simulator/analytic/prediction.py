@@ -107,7 +107,7 @@ def predict(
     generator = rng or np.random.default_rng(0)
     spread = None
     if model is not None and question.longest:
-        spread = model.interval(question.longest, rng=generator)
+        spread = model.interval(question.longest, rng=generator, task=question.task)
     found = intervals_of(question, case, result.metrics, length_range=spread, rng=generator, draws=draws)
     return replace(result, intervals=found, seed=None if rng else 0)
 

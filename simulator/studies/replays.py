@@ -59,14 +59,14 @@ class ReplayedTrace(TraceAcceptance):
         return self._tables[k, task]
 
     def interval(
-        self, draft_length: int, *, rng: np.random.Generator | None = None
+        self, draft_length: int, *, rng: np.random.Generator | None = None, task: str | None = None
     ) -> tuple[float, float] | None:
-        """95 % interval of the mean acceptance length over requests; None with fewer than two.
+        """95 % interval of the mean acceptance length over requests (of one task); None with fewer than two.
 
         The length is 1 + a ratio of two sums over requests, accepted drafts and steps; its standard error is
         that of the linearised ratio, ``sqrt(n / (n - 1) sum (a_i - r s_i)^2) / sum s_i``.
         """
-        table = self.steps(draft_length)
+        table = self.steps(draft_length, task=task)
         steps, accepted = sums_by_request(table)
         count, total = len(steps), steps.sum()
         if count < 2 or not total:

@@ -16,8 +16,11 @@ from simulator.acceptance import (
     sample_accepted,
     statistics_of,
 )
+from simulator.acceptance.schema import trace_from_columns
+from simulator.analytic import predict
 from simulator.errors import DraftscopeError, UnknownNameError
-from tests.trace_samples import random_trace
+from simulator.studies.replays import ReplayedTrace
+from tests.trace_samples import columns, metadata, random_trace
 
 # (1 - a^(K+1)) / (1 - a) by hand for a = 0.8, K = 4: (1 - 0.32768) / 0.2 = 3.3616
 GOLDEN_IID = {
@@ -207,3 +210,41 @@ def test_trace_acceptance_interval(trace, rng):
     assert model.interval(4) is None
     low, high = model.interval(4, rng=rng)
     assert low <= model.mean_acceptance_length(4) <= high
+
+
+def tasks_apart():
+    """A trace with two tasks: in ``easy`` seven of eight drafts are right, in ``hard`` one of five."""
+    data = columns(np.random.default_rng(3), [40] * 12, depth=4, vocabulary=50, tasks=("easy", "hard"))
+    token, rng = data["token"], np.random.default_rng(4)
+    truth = np.stack([np.concatenate([token[k:], np.zeros(k, token.dtype)]) for k in range(1, 5)], 1)
+    right = np.where(data["task"] == "easy", 7 / 8, 1 / 5)[:, None]
+    drafted = np.arange(1, 5) <= data["proposed"][:, None]
+    drafts = np.where(rng.random(truth.shape) < right, truth, 99)
+    data["draft_token"] = np.where(drafted, drafts, -1).astype(np.int32)
+    return trace_from_columns(data, metadata(4))
+
+
+@pytest.mark.parametrize("kind", [TraceAcceptance, ReplayedTrace])
+def test_an_interval_of_a_task_is_of_its_own_requests(kind):
+    model = kind(trace=tasks_apart())
+    ranges = {}
+    for task in ("easy", "hard"):
+        mean = statistics_of(model.steps(3, task=task)).mean_acceptance_length
+        low, high = model.interval(3, rng=np.random.default_rng(0), task=task)
+        assert low < mean < high
+        ranges[task] = low, high
+    assert ranges["hard"][1] < ranges["easy"][0]
+    low, high = model.interval(3, rng=np.random.default_rng(0))
+    assert low < model.mean_acceptance_length(3) < high
+    assert (low, high) not in ranges.values()
+
+
+def test_a_prediction_of_a_task_carries_the_interval_of_the_task():
+    asked = {"device": "pixel_9", "target": "smollm2_135m", "drafter": "ngram", "draft_length": 3,
+             "acceptance": tasks_apart(), "transfer": True, "draws": 16}  # fmt: skip
+    spans = [predict(**asked, task=task).intervals["mean_acceptance_length"] for task in ("easy", "hard")]
+    assert spans[1][1] < spans[0][0]
+
+
+def test_one_request_has_no_interval(rng):
+    assert TraceAcceptance(trace=random_trace(rng, [30], depth=4)).interval(2, rng=rng) is None
