@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulator.results.registry import metric
+from simulator.units import readable, rounded
 
 KINDS = ("published", "measured", "derived", "assumed")  # strongest first
 
@@ -152,7 +153,7 @@ class Result:
         return _written(json.dumps(self.to_dict(), indent=indent, allow_nan=False), path)
 
     def to_markdown(self, path: str | Path | None = None) -> str:
-        """Tables of inputs, metrics and ledgers as Markdown, also written to ``path`` where one is given.
+        """Tables of inputs, metrics and ledgers as Markdown, in units to read; also written to ``path``.
 
         Parameters
         ----------
@@ -160,21 +161,24 @@ class Result:
             File to write.
         """
         lines = [f"# {self.inputs.get('drafter', '')} on {self.inputs.get('device', '')} ({self.method})", ""]
-        lines += _table(("input", "value"), [(k, _shown(v)) for k, v in self.inputs.items()])
+        lines += _table(("input", "value"), [(name, _asked(value)) for name, value in self.inputs.items()])
         rows: list[tuple[str, ...]] = []
         for name, value in self.metrics.items():
+            unit, scale = readable(metric(name).unit, _largest(value))
             low, high = self.intervals.get(name, (None, None))
-            span = "" if low is None else f"{_shown(low)} to {_shown(high)}"
-            rows.append((metric(name).label, _shown(value), metric(name).unit, span))
-        lines += _table(("metric", "value", "unit", "interval"), rows)
+            span = "" if low is None else f"{_shown(low, scale)} to {_shown(high, scale)}"
+            rows.append((metric(name).label, _shown(value, scale), unit, span))
+        lines += _table(("metric", "value", "unit", "interval"), rows, numbers=(1, 3))
         tables = (
-            ("bytes per token", self.byte_ledger),
-            ("RAM [B]", self.ram_ledger),
-            ("energy by rail [J]", self.energy_ledger.get("rail", {})),
-            ("energy by phase [J]", self.energy_ledger.get("phase", {})),
+            ("bytes per token", "B/token", self.byte_ledger),
+            ("RAM", "B", self.ram_ledger),
+            ("energy by rail", "J", self.energy_ledger.get("rail", {})),
+            ("energy by phase", "J", self.energy_ledger.get("phase", {})),
         )
-        for title, ledger in tables:
-            lines += _table((title, "value"), [(part, _shown(value)) for part, value in ledger.items()])
+        for title, si, ledger in tables:
+            unit, scale = readable(si, max(map(_largest, ledger.values()), default=0.0))
+            parts = [(part, _shown(value, scale)) for part, value in ledger.items()]
+            lines += _table((title, unit), parts, numbers=(1,))
         lines += [f"Confidence: {self.confidence}. Sources: {', '.join(self.references) or 'none'}.", ""]
         lines += [f"- {note}" for note in self.notes]
         return _written("\n".join(lines).rstrip() + "\n", path)
@@ -260,17 +264,41 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _shown(value: Any) -> str:
+def _asked(value: Any) -> str:
+    """An input as it was given: a number in full, several as their range."""
+    if value is None:
+        return "-"
     if isinstance(value, np.ndarray):
-        return f"{value.size} values, {value.min():.4g} to {value.max():.4g}" if value.size else "none"
-    if isinstance(value, (float, np.floating)):
-        return f"{value:.4g}"
-    return str(value)
+        return f"{value.size} values, {value.min():g} to {value.max():g}" if value.size else "none"
+    return f"{value:g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+def _shown(value: Any, scale: float = 1.0) -> str:
+    if isinstance(value, np.ndarray):
+        if not value.size:
+            return "none"
+        return f"{value.size} values, {rounded(value.min() / scale)} to {rounded(value.max() / scale)}"
+    return rounded(value / scale)
+
+
+def _largest(value: Any) -> float:
+    """The largest of the finite numbers in a value; 0 where there is none."""
+    numbers = np.abs(np.asarray(value, dtype=float))
+    return float(np.max(numbers, initial=0.0, where=np.isfinite(numbers)))
+
+
+def _table(
+    head: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, numbers: tuple[int, ...] = ()
+) -> list[str]:
+    """A Markdown table, columns padded, those of ``numbers`` aligned to the right."""
     if not rows:
         return []
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return [*lines, ""]
+    cells = [tuple(cell.replace("|", "\\|") for cell in row) for row in (head, *rows)]
+    widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(head))]
+    rule = ["-" * (width - 1) + (":" if i in numbers else "-") for i, width in enumerate(widths)]
+    padded = [
+        [cell.rjust(width) if i in numbers else cell.ljust(width)
+         for i, (cell, width) in enumerate(zip(row, widths, strict=True))]
+        for row in cells
+    ]  # fmt: skip
+    return [f"| {' | '.join(row)} |" for row in (padded[0], rule, *padded[1:])] + [""]

@@ -54,9 +54,32 @@ def test_not_a_number_becomes_null_in_json():
 
 def test_markdown_shows_value_unit_and_interval():
     text = RESULT.to_markdown()
-    assert "| speedup | 1.5 | x | 1.2 to 1.8 |" in text
+    assert "|speedup|1.50|x|1.20to1.80|" in text.replace(" ", "")
     assert "Confidence: derived. Sources: a_paper." in text
     assert "- A note." in text
+
+
+def test_markdown_is_in_units_to_read():
+    """Units stand beside the numbers or in the head; an interval is in the unit of its value."""
+    metrics = {"ttft_s": 0.157, "energy_per_token_j": 0.0754, "peak_ram_bytes": 7.983e8,
+               "bytes_per_token": 4.6e8}  # fmt: skip
+    seen = replace(RESULT, metrics=metrics, intervals={"ttft_s": (0.109, 1.2)}, energy_ledger={
+        "rail": {"dram": 0.7278, "host": 0.02091}, "phase": {"draft": 0.0}, "rejected_share": 0.1,
+    })  # fmt: skip
+    text = seen.to_markdown().replace(" ", "")
+    for row in (
+        "|timetofirsttoken|157|ms|109to1,200|", "|energypertoken|75.4|mJ/token||", "|peakRAM|761|MiB||",
+        "|bytespertoken|460|MB/token||", "|bytespertoken|MB/token|", "|layers|200|", "|kv_cache|1.00|",
+        "|RAM|MiB|", "|target_weights|763|", "|energybyrail|mJ|", "|dram|728|", "|host|20.9|",
+        "|energybyphase|J|", "|draft|0|", "|task|-|",
+    ):  # fmt: skip
+        assert row in text
+    assert "e+" not in text
+
+
+def test_markdown_of_many_designs_gives_their_range():
+    many = replace(RESULT, metrics={"ttft_s": np.array([0.05, 0.2])}, intervals={})
+    assert "| 2 values, 50.0 to 200 | ms" in many.to_markdown()
 
 
 def test_parquet_has_one_row_a_design(tmp_path):
