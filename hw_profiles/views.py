@@ -22,7 +22,7 @@ from hw_profiles.loader import (
 )
 from hw_profiles.measurements import CSV_FILES, JSON_FILES, decode_table, facts, row_cost_table, rows
 from hw_profiles.references import references
-from hw_profiles.schema import DeviceProfile, RuntimeProfile
+from hw_profiles.schema import DeviceProfile, Reference, RuntimeProfile
 
 FORMULA_TOLERANCE = 1e-3
 """Largest relative difference between a stored derived value and its formula; stored values are rounded."""
@@ -108,7 +108,7 @@ def show(profile: str | Profile, *, sources: bool = False) -> list[ShownValue]:
     for key, cited in cited_values(loaded):
         titles: tuple[str, ...] = ()
         if sources:
-            titles = tuple(_spelled(name, known[name].title, known[name].url) for name in cited.sources)
+            titles = tuple(_spelled(name, known[name]) for name in cited.sources)
         shown.append(
             ShownValue(
                 key=key,
@@ -294,8 +294,10 @@ def _keys(source: str) -> list[str]:
     return [part.strip() for part in source.split(",") if part.strip()]
 
 
-def _spelled(key: str, title: str, url: str | None) -> str:
-    return f"{key}: {title}" + (f" <{url}>" if url else "")
+def _spelled(key: str, entry: Reference) -> str:
+    """``key: title (note) <url>``; a source without an address says so."""
+    note = f" ({entry.note})" if entry.note else ""
+    return f"{key}: {entry.title}{note} " + (f"<{entry.url}>" if entry.url else "[no address known]")
 
 
 def _same(one: CitedValue[Any], two: CitedValue[Any]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +17,9 @@ from hw_profiles.views import diff as find_differences
 from hw_profiles.views import show as values_of
 from simulator.cli.output import DEFAULT, Output, table
 from simulator.errors import DraftscopeError
+
+NO_TERMINAL_COLUMNS = 100
+"""Width of text where stdout is no terminal."""
 
 
 def list_(*, output: Output = DEFAULT) -> int:
@@ -68,18 +73,37 @@ def show(profile: str, /, *, sources: Annotated[bool, Parameter(negative="")] = 
 
 
 def _show(records: Iterable[dict[str, Any]], sources: bool) -> str:
-    rows = [
-        (
-            row["key"], _short(row["value"]), row["unit"], _range(row["low"], row["high"]), row["kind"],
-            row["source"], row["note"] or row["formula"],
-        )
-        for row in records
-    ]  # fmt: skip
-    text = table(("key", "value", "unit", "range", "kind", "source", "note"), rows, left=7)
+    """One paragraph a value, and where asked for one a source, as wide as the terminal."""
+    rows = list(records)
+    parts = []
+    for row in rows:
+        text = f"{row['key']} = {_short(row['value'])}"
+        text += "" if row["unit"] in ("", "text", "bool") else f" {row['unit']}"
+        if row["low"] is not None or row["high"] is not None:
+            text += f" [{_range(row['low'], row['high'])}]"
+        text += f" ({row['kind']}: {row['source']})"
+        parts.append(_wrapped(text, row["note"] or row["formula"]))
     if sources:
-        titles = dict.fromkeys(title for row in records for title in row["titles"])
-        text += "\n" + "".join(f"- {title}\n" for title in titles)
-    return text
+        titles = dict.fromkeys(title for row in rows for title in row["titles"])
+        parts.append("\nSources\n")
+        for title in titles:
+            text, sign, address = title.rpartition(" <")
+            parts.append("\n" + _wrapped(text if sign else title, f"<{address}" if sign else ""))
+    return "".join(parts)
+
+
+def _wrapped(text: str, more: str) -> str:
+    """A list item with what follows on lines of its own; a longer word, such as an address, is kept."""
+    width = max(60, shutil.get_terminal_size(fallback=(NO_TERMINAL_COLUMNS, 24)).columns)
+    lines = [
+        line
+        for indent, part in (("- ", text), ("  ", more))
+        for line in textwrap.wrap(
+            part, width=width, initial_indent=indent, subsequent_indent="  ", break_long_words=False,
+            break_on_hyphens=False,
+        )
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
 
 
 def diff(a: str, b: str, /, *, output: Output = DEFAULT) -> int:

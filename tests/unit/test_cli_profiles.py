@@ -10,6 +10,7 @@ import pytest
 
 import hw_profiles
 from hw_profiles import list_devices, list_runtimes
+from hw_profiles.references import references
 
 
 def rows(ran):
@@ -31,7 +32,26 @@ def test_show_has_kind_and_source_of_every_number(draftscope):
         assert all(row["kind"] in hw_profiles.KINDS and row["source"] for row in found)
     text = draftscope("profiles", "show", "pixel_9").out
     assert "dram.peak_bandwidth_bytes_per_s" in text
-    assert "http" in draftscope("profiles", "show", "pixel_9", "--sources").out
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("name", ["pixel_9", "pixel_10_pro", "litert_lm_tpu"])
+def test_sources_are_paragraphs_as_wide_as_the_terminal(draftscope, monkeypatch, name, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = draftscope("profiles", "show", name, "--sources").out
+    for line in text.splitlines():
+        assert len(line) <= columns or " " not in line.strip()
+    values, _, sources = text.partition("\nSources\n")
+    found = rows(draftscope("profiles", "show", name, "-o", "json"))
+    flat = " ".join(values.split())
+    assert all(f"- {row['key']} = " in flat and f"{row['kind']}: {row['source']})" in flat for row in found)
+    paragraphs = [" ".join(each.split()) for each in sources.strip().split("\n\n")]
+    keys = list(dict.fromkeys(key.strip() for row in found for key in row["source"].split(",")))
+    assert len(paragraphs) == len(keys)
+    for paragraph, key in zip(paragraphs, keys, strict=True):
+        entry = references()[key]
+        assert paragraph.startswith(f"- {key}: ")
+        assert paragraph.endswith(f"<{entry.url}>" if entry.url else "[no address known]")
 
 
 def test_diff_shows_ratios(draftscope):
