@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from simulator.acceptance.statistics import statistics_of
+from simulator.drafters import build_drafter
 from simulator.errors import DraftscopeError
-from simulator.studies.claims import COLUMNS, claims, gemma, identity, nano
+from simulator.specs import load_target
+from simulator.studies.claims import COLUMNS, claims, gemma, identity, nano, traced
 from simulator.studies.claims.base import FAILED, POSSIBLE, REPRODUCED, UNKNOWN, judge
 from simulator.studies.claims.draws import drawn, ratio, spread
 from simulator.studies.claims.traced import DRAFT_LENGTH
@@ -112,6 +115,28 @@ def test_ram_parts_add_up(without_traces):
     parts = [row.value for key, row in found.items() if key.startswith("2.") and key != "2.total"]
     assert sum(parts) == pytest.approx(found["2.total"].value, abs=0.1)
     assert found["2.total"].low < 130 < found["2.total"].high
+    rows = [row for key, row in found.items() if key.startswith("2.") and key != "2.total"]
+    least = sum(row.value if row.low is None else row.low for row in rows)
+    most = sum(row.value if row.high is None else row.high for row in rows)
+    assert least < found["2.total"].low < found["2.total"].high < most
+
+
+def test_ram_ranges_are_those_of_the_parts(without_traces):
+    found = by_id(without_traces)
+    parts = {part.name: part for part in build_drafter(nano.STANDALONE, load_target(nano.TARGET)).parts}
+    for name in ("prefill_variants", "per_app"):
+        row = found[f"2.{name}"]
+        assert row.low == pytest.approx(parts[name].resident_low_bytes / 1e6)
+        assert row.high == pytest.approx(parts[name].resident_high_bytes / 1e6)
+        assert "draftscope_judgement" in row.sources
+    head = {part.name: part for part in build_drafter(nano.HEAD, load_target(nano.TARGET)).parts}
+    row = found["2.layers"]
+    assert row.low == pytest.approx(
+        (parts["layers"].resident_low_bytes - head["layers"].resident_high_bytes) / 1e6
+    )
+    assert row.high == pytest.approx(
+        (parts["layers"].resident_high_bytes - head["layers"].resident_low_bytes) / 1e6
+    )
 
 
 def test_nano_speed_grows_with_the_gap_in_acceptance():
@@ -121,20 +146,56 @@ def test_nano_speed_grows_with_the_gap_in_acceptance():
 
 
 @pytest.mark.parametrize(
-    ("value", "low", "high", "wanted", "verdict"),
+    ("value", "low", "high", "wanted", "no_effect", "verdict"),
     [
-        (2.0, None, None, (1.5, None), REPRODUCED),
-        (1.4, 1.3, 1.6, (1.5, None), POSSIBLE),
-        (1.4, 1.3, 1.45, (1.5, None), FAILED),
-        (1.4, None, None, (1.5, 1.6), FAILED),
-        (1.8, 1.5, 2.0, (1.4, 1.6), POSSIBLE),
-        (0.5, None, None, (None, 1.0), REPRODUCED),
-        (0.5, None, None, (None, None), UNKNOWN),
-        (None, None, None, (1.0, None), UNKNOWN),
+        (2.0, None, None, (1.5, None), None, REPRODUCED),
+        (1.4, 1.3, 1.6, (1.5, None), None, POSSIBLE),
+        (1.4, 1.3, 1.45, (1.5, None), None, FAILED),
+        (1.4, None, None, (1.5, 1.6), None, FAILED),
+        (1.8, 1.5, 2.0, (1.4, 1.6), None, POSSIBLE),
+        (0.5, None, None, (None, 1.0), None, REPRODUCED),
+        (0.5, None, None, (None, None), None, UNKNOWN),
+        (None, None, None, (1.0, None), None, UNKNOWN),
+        # a saving
+        (0.132, -0.079, 0.221, (0.0, None), 0.0, POSSIBLE),
+        (0.132, 0.01, 0.221, (0.0, None), 0.0, REPRODUCED),
+        (0.132, 0.0, 0.221, (0.0, None), 0.0, POSSIBLE),
+        (-0.02, -0.079, 0.221, (0.0, None), 0.0, POSSIBLE),
+        (-0.02, -0.079, -0.01, (0.0, None), 0.0, FAILED),
+        (0.0, None, None, (0.0, None), 0.0, POSSIBLE),
+        # faster
+        (1.6, 0.9, 1.8, (1.5, None), 1.0, POSSIBLE),
+        (1.6, 1.1, 1.8, (1.5, None), 1.0, REPRODUCED),
+        # fewer, slower
+        (0.9, 0.8, 1.1, (None, 1.0), 1.0, POSSIBLE),
+        (0.9, 0.8, 0.95, (None, 1.0), 1.0, REPRODUCED),
+        # a published range on both sides of no effect claims no direction
+        (1.02, 0.9, 1.1, (0.98, 1.08), 1.0, REPRODUCED),
     ],
 )
-def test_verdicts(value, low, high, wanted, verdict):
-    assert judge(value, low, high, *wanted) == verdict
+def test_verdicts(value, low, high, wanted, no_effect, verdict):
+    assert judge(value, low, high, *wanted, no_effect) == verdict
+
+
+def test_no_claim_of_a_direction_is_reproduced_across_no_effect(shipped):
+    found = claims()
+    directed = [row for row in found if row.no_effect is not None and row.value is not None]
+    assert {row.id.partition(".")[0] for row in directed} == {"1", "2", "3", "7", "9"}
+    for row in directed:
+        assert row.verdict == judge(
+            row.value, row.low, row.high, row.wanted_low, row.wanted_high, row.no_effect
+        )
+        if row.low is not None and row.low <= row.no_effect <= row.high:
+            assert row.verdict != REPRODUCED, row.id
+
+
+def test_energy_saving_that_may_be_a_loss_is_not_reproduced(shipped, monkeypatch):
+    """Regression: 13 % [-8 %..22 %] once read "reproduced"."""
+    monkeypatch.setattr(traced, "spread", lambda value, draws: (0.132, -0.079, 0.221))
+    found = traced.recorded(traced.shipped_paths(), device="pixel_9", runtime=None, max_overlap=0.2)
+    row = by_id(traced.energy(found))["7.plain"]
+    assert row.verdict == POSSIBLE == "consistent, not shown"
+    assert "do not exclude a loss" in row.explanation
 
 
 def test_shared_inputs_cancel_in_a_ratio():
@@ -186,7 +247,57 @@ def test_identity_reads_the_dated_result(tmp_path):
     assert "2026-01-02" in locked.explanation
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "not json"])
+def test_identity_reads_what_the_parity_run_writes(tmp_path):
+    """The pieces are summed up by reference_impl.parity itself; only the models are left out."""
+    parity = pytest.importorskip("reference_impl.parity")
+    names = ("mtp_head", "ngram")
+    drafters = [SimpleNamespace(id=name) for name in names]
+    requests = [SimpleNamespace(request_id=f"code-{i}", prompt_tokens=(1, 2)) for i in range(3)]
+
+    class Records:
+        def get(self, key, make):
+            if key == "locked/width":
+                return {"width": 9}
+            if key.startswith("locked/"):
+                return {"tokens": 20, "draft_length": 4, "equal": dict.fromkeys(names, True)}
+            return {"tokens": 20, "draft_length": 4,
+                    "divergences": {"ngram": [7, 3e-6]} if key.endswith("code-1") else {}}  # fmt: skip
+
+    def quiet(line):
+        return None
+
+    target, plan = SimpleNamespace(backbone=None), parity.Plan()
+    summary = {
+        "target_sha256": "0", "drafters": dict.fromkeys(names, "0"), "threads": 1, "torch": "2", "plan": {},
+        "near_tie": 1e-3, "oracle": {"texts": 2}, "replay": {"prompts": 3},
+        "locked": parity._locked(target, drafters, requests, plan, Records(), quiet),
+        "natural_float32": parity._natural("float32", target, drafters, requests, plan, Records(), quiet),
+        "natural_bfloat16": parity._natural("bfloat16", target, drafters, requests, plan, Records(), quiet),
+        "date": "2026-01-02", "machine": "x86_64, 2 logical cores",
+    }  # fmt: skip
+    file = tmp_path / "parity.json"
+    file.write_text(json.dumps(summary, indent=1) + "\n")
+    locked, natural, bfloat16 = identity.identical(file)
+    assert (locked.value, locked.verdict, locked.unit) == (1.0, REPRODUCED, "share")
+    assert "3 prompts, 2 drafters" in locked.case
+    assert "6 runs with equal tokens and bit-equal logits" in locked.explanation
+    assert natural.value == bfloat16.value == pytest.approx(5 / 6)
+    assert "3e-06" in natural.explanation and "bfloat16" in bfloat16.case
+
+
+def test_identity_is_found_in_a_checkout_or_said_to_be_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr(identity, "PLACES", (str(tmp_path / "parity.json"),))
+    assert identity.parity_file() is None
+    (row,) = identity.identical()
+    assert (row.id, row.verdict) == ("6.missing", UNKNOWN)
+    (tmp_path / "parity.json").write_text(json.dumps(PARITY))
+    assert [row.id for row in identity.identical()] == ["6.locked", "6.natural.float32"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", "not json", '{"locked": {"width": 9}}', '{"locked": 3}', '{"natural_bfloat16": [1]}'],
+)
 def test_identity_without_a_usable_result_says_so(tmp_path, text):
     file = tmp_path / "parity.json"
     file.write_text(text)

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from simulator.acceptance.iid import LengthAcceptance
 from simulator.acceptance.published import load_published
 from simulator.analytic import predict
-from simulator.drafters import load_drafter_spec
+from simulator.drafters import build_drafter
+from simulator.drafters.base import Part
 from simulator.results import Result
+from simulator.specs import load_target
 from simulator.studies.claims.base import ARITHMETIC, PREDICTED, Claim, claim
-from simulator.studies.claims.draws import drawn, ratio
+from simulator.studies.claims.draws import DRAWS, SEED, drawn, ratio, spread
 from simulator.studies.claims.traced import SOURCE, SPEED
 
 TARGET, HEAD, STANDALONE, OWN_KV = "gemma_3n_e2b", "frozen_mtp_nano", "standalone_128m", "mtp_own_kv_nano"
@@ -23,6 +28,7 @@ PUBLISHED_SET = "gemini_nano_v3_proofread"
 DRAFT_LENGTH = 3
 REQUEST: dict[str, Any] = {"prompt_tokens": 1024, "output_tokens": 256}
 STAND_IN = "Gemma 3n E2B stands for Gemini Nano v3"
+JUDGEMENT = "draftscope_judgement"
 RAM = "About 130 MB of RAM less for each instance than a standalone drafter"
 PREFILL = "No prefill of the drafter, so no delay of the first token"
 
@@ -51,8 +57,8 @@ def speed(device: str, runtime: str | None) -> Iterator[Claim]:
             id=f"1.nano.{round(100 * better)}", claim=SPEED,
             case=f"{device}, {TARGET}: {HEAD} against {STANDALONE}, K = {DRAFT_LENGTH}, acceptance "
                  f"{100 * better:.0f} % better",
-            published="50 % or more, by task", wanted_low=1.5, value=value, low=low, high=high, unit="x",
-            how=PREDICTED,
+            published="50 % or more, by task", wanted_low=1.5, no_effect=1.0, value=value, low=low,
+            high=high, unit="x", how=PREDICTED,
             assumptions=f"{STAND_IN}; {length:.2f} tokens a step with the head as published, "
                         f"{other_length:.2f} with the standalone drafter; shapes of both drafters assumed",
             explanation=why, sources=SOURCE,
@@ -62,34 +68,41 @@ def speed(device: str, runtime: str | None) -> Iterator[Claim]:
 def memory() -> Iterator[Claim]:
     """Claim 2: RAM of the two drafters part by part, on any device."""
     head, other = _ram(HEAD), _ram(STANDALONE)
-    spec: Any = load_drafter_spec(STANDALONE)
-    ranged = {"prefill_variants": spec.prefill_variant_bytes, "per_app": spec.per_app_bytes}
-    down = sum(part.value - part.low for part in ranged.values()) / 1e6
-    up = sum(part.high - part.value for part in ranged.values()) / 1e6
-    total = sum(other.values()) - sum(head.values())
+    head_parts, other_parts = _ranged(HEAD), _ranged(STANDALONE)
+    rng = np.random.default_rng(SEED)
+    total, low, high = spread(
+        sum(other.values()) - sum(head.values()),
+        sum(other.values())
+        + _deviations(other_parts, rng)
+        - sum(head.values())
+        - _deviations(head_parts, rng),
+    )
     yield claim(
         id="2.total", claim=RAM, case=f"{TARGET}: {STANDALONE} less {HEAD}, {_context()} tokens of context",
-        published="about 130 MB", wanted_low=120.0, wanted_high=140.0, value=total, low=total - down,
-        high=total + up, unit="MB", how=ARITHMETIC,
-        assumptions="int8 weights; the size of prefill variants and per-application parameters is not "
-                    "published and assumed within wide ranges, so the agreement of the sum is no proof",
+        published="about 130 MB", wanted_low=120.0, wanted_high=140.0, no_effect=0.0, value=total,
+        low=low, high=high, unit="MB", how=ARITHMETIC,
+        assumptions="int8 weights at the value; the interval is the middle 90 % of independent draws of the "
+                    "parts from their ranges. Shape and precision of both drafters, prefill variants and "
+                    "per-application parameters are not published, so the agreement of the sum is no proof",
         explanation=f"{sum(other.values()):.0f} MB against {sum(head.values()):.0f} MB; the table of a "
                     "vocabulary of 262,144 is the largest part.",
-        sources=(*SOURCE, "draftscope_judgement"),
+        sources=(*SOURCE, JUDGEMENT),
     )  # fmt: skip
     for part in dict.fromkeys([*other, *head]):
         value = other.get(part, 0.0) - head.get(part, 0.0)
         if abs(value) < 0.05:
             continue
-        known = ranged.get(part)
+        theirs, ours = ([parts[part]] if part in parts else [] for parts in (other_parts, head_parts))
+        ranged = [*theirs, *ours]
         yield claim(
             id=f"2.{part}", claim=RAM, case=f"{part}: {STANDALONE} {other.get(part, 0.0):.1f} MB, {HEAD} "
                                             f"{head.get(part, 0.0):.1f} MB",
             published="the split is not published", value=value,
-            low=None if known is None else known.low / 1e6, high=None if known is None else known.high / 1e6,
+            low=value - _down(*theirs) - _up(*ours) if ranged else None,
+            high=value + _up(*theirs) + _down(*ours) if ranged else None,
             unit="MB", how=ARITHMETIC,
-            assumptions="dimensions of both drafters" if known is None else known.note.rstrip("."),
-            sources=SOURCE if known is None else (*SOURCE, known.source),
+            assumptions="; ".join(each.note.rstrip(".") for each in ranged) or "dimensions of both drafters",
+            sources=(*SOURCE, JUDGEMENT) if ranged else SOURCE,
         )  # fmt: skip
 
 
@@ -131,6 +144,30 @@ def _ram(drafter: str) -> dict[str, float]:
         for part, value in result.ram_ledger.items()
         if part.startswith("drafter_")
     }
+
+
+def _ranged(drafter: str) -> dict[str, Part]:
+    """The drafter's parts whose size is known within a range only, by name."""
+    parts = build_drafter(drafter, load_target(TARGET)).parts
+    return {part.name: part for part in parts if part.resident_low_bytes is not None}
+
+
+def _down(*parts: Part) -> float:
+    """How far the parts may be smaller [MB]."""
+    return sum(part.resident_bytes - (part.resident_low_bytes or 0.0) for part in parts) / 1e6
+
+
+def _up(*parts: Part) -> float:
+    """How far the parts may be larger [MB]."""
+    return sum((part.resident_high_bytes or 0.0) - part.resident_bytes for part in parts) / 1e6
+
+
+def _deviations(parts: dict[str, Part], rng: np.random.Generator) -> NDArray[np.float64]:
+    """How far the sum of the parts lies from its value in each draw [MB], (draws,)."""
+    total = np.zeros(DRAWS)
+    for part in parts.values():
+        total += np.interp(rng.random(DRAWS), [0.0, 0.5, 1.0], [-_down(part), 0.0, _up(part)])
+    return total
 
 
 def _first_token(device: str, runtime: str | None, drafter: str, length: int) -> Result:
