@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from simulator.specs import TargetSpec
     from simulator.studies.replays import ReplayedTrace
 
-BEST = "best"
+BEST, BEST_OF = "best", range(1, 9)
 HOW = "--acceptance-trace FILE, --acceptance NAME, --acceptance-rate A or --acceptance-length T"
 
 
@@ -71,8 +70,15 @@ class Case:
     set_: Annotated[list[str] | None, Parameter(name="--set", negative="")] = None
     """Override a cited input, name=number in SI units; repeatable."""
 
-    def expand(self) -> Iterator[Question]:
-        """Every combination of the lists, in the order of the options."""
+    def expand(self) -> tuple[list[Question], list[str]]:
+        """Every combination of the lists, in the order of the options, and notes on what is left out.
+
+        Raises
+        ------
+        DraftscopeError
+            If a list is empty, a name unknown, or nothing is left.
+        """
+        from simulator.drafters import build_drafter
         from simulator.specs import load_target
         from simulator.studies.selection import by_name, drafter_for
 
@@ -95,30 +101,54 @@ class Case:
             "transfer": self.transfer,
         }
         runtimes: list[str | None] = [*names(self.runtime)] or [None]
+        questions: list[Question] = []
+        notes: dict[str, None] = {}
         for device, runtime, name, wanted in product(
             lists["--device"], runtimes, lists["--target"], lists["--drafter"]
         ):
             target = load_target(name)
             drafter = drafter_for(wanted, target)
-            for length in self._lengths(drafter):
-                for task, batch in product(lists["--tasks"], batches):
-                    yield Question(
-                        case=self, length=length, target=target, drafter=drafter,
-                        arguments={**common, "device": device, "runtime": runtime, "target": by_name(target),
-                                   "batch": batch, "task": None if task == "all" else task},
-                    )  # fmt: skip
+            model = build_drafter(drafter, target)
+            lengths, note = self._lengths(model, target, alone=len(lists["--drafter"]) == 1)
+            if note:
+                notes[note] = None
+            for length, task, batch in product(lengths, lists["--tasks"], batches):
+                questions.append(Question(
+                    case=self, length=length, target=target, drafter=drafter,
+                    arguments={**common, "device": device, "runtime": runtime, "target": by_name(target),
+                               "batch": batch, "task": None if task == "all" else task},
+                ))  # fmt: skip
+        if not questions:
+            raise DraftscopeError("--draft-length: " + " ".join(notes))
+        return questions, list(notes)
 
-    def _lengths(self, drafter: str) -> list[int | None]:
-        """Draft lengths; None stands for the best one."""
-        if drafter == "none":
-            if self.draft_length not in (BEST, "0"):
+    def _lengths(
+        self, drafter: DrafterModel, target: TargetSpec, *, alone: bool
+    ) -> tuple[list[int | None], str]:
+        """Draft lengths, None for the best one, and a note on those of a range that nothing is known for.
+
+        One length is taken as it is; plain decoding has 0, whatever the drafters beside it are asked.
+        """
+        from simulator.studies.notes import within
+
+        best = self.draft_length == BEST
+        if drafter.family == "none":
+            if alone and self.draft_length not in (BEST, "0"):
                 raise DraftscopeError(
-                    f"--draft-length: {self.draft_length!r} given for drafter 'none'; allowed: 0."
+                    f"--draft-length: {self.draft_length!r} given for drafter {drafter.id!r}; allowed: 0."
                 )
-            return [0]
-        if self.draft_length == BEST:
-            return [None]
-        return list(whole_numbers(self.draft_length, where="--draft-length"))
+            return [0], ""
+        wanted = list(BEST_OF) if best else whole_numbers(self.draft_length, where="--draft-length")
+        if len(wanted) == 1:
+            return [*wanted], ""
+        acceptance = self.acceptance_of(target, drafter, None if best else max(wanted), None)
+        if acceptance is None:
+            return [*wanted], ""
+        kept, note = within(
+            wanted, acceptance.max_draft_length, drafter=drafter.id, target=target.id,
+            acceptance=acceptance.id,
+        )  # fmt: skip
+        return [None] if best and kept else [*kept], note
 
     def acceptance_of(
         self, target: TargetSpec, drafter: DrafterModel, length: int | None, task: str | None
@@ -229,9 +259,10 @@ class Question:
             return {**arguments, "draft_length": self.length}
         from simulator.analytic import predict
 
-        largest = 8 if acceptance is None else min(8, acceptance.max_draft_length or 8)
+        known = None if acceptance is None else acceptance.max_draft_length
         speeds = {
             length: predict(**arguments, draft_length=length, intervals=False)["decode_tokens_per_s"]
-            for length in range(1, largest + 1)
+            for length in BEST_OF
+            if known is None or length <= known
         }
         return {**arguments, "draft_length": max(speeds, key=lambda length: speeds[length])}

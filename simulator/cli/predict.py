@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from simulator.cli.case import NOTHING, Case
-from simulator.cli.output import DEFAULT, Output, interval, shown, table
+from simulator.cli.output import DEFAULT, Output, interval, say, shown, table
 
 if TYPE_CHECKING:
     from simulator.results import Result
@@ -31,27 +31,58 @@ def predict(*, case: Case = NOTHING, intervals: bool = True, output: Output = DE
     """
     output.check()
     from simulator.analytic import predict as closed_form
-    from simulator.studies.rows import ram_note
 
-    results = []
-    for question in case.expand():
-        result = closed_form(**question.settled(), intervals=intervals)
-        note = ram_note(result, question.arguments["device"])
-        results.append(replace(result, notes=(*result.notes, note)) if note else result)
-    emit_results(results, command="predict", output=output)
+    questions, left_out = case.expand()
+    results = [closed_form(**question.settled(), intervals=intervals) for question in questions]
+    emit_results(
+        results, [question.arguments["device"] for question in questions], command="predict", output=output,
+        left_out=left_out,
+    )  # fmt: skip
     return 0
 
 
-def emit_results(results: Sequence[Result], *, command: str, output: Output) -> None:
-    """Results in any format: whole in JSON, flat in CSV and JSON lines, one page or a table in Markdown."""
-    notes = list(dict.fromkeys(note for result in results for note in result.notes))
+def emit_results(
+    results: Sequence[Result],
+    devices: Sequence[str],
+    *,
+    command: str,
+    output: Output,
+    left_out: Iterable[str] = (),
+) -> None:
+    """Results in any format: whole in JSON, flat in CSV and JSON lines, one page or a table in Markdown.
+
+    Each result carries its own notes; those of all together, each once, stand below a table, in the JSON
+    document, and beside data on stderr.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        One for each design.
+    devices : sequence of str
+        Name or file of the device of each.
+    command : str
+        For the JSON document.
+    output : Output
+        Where to and how.
+    left_out : iterable of str
+        Notes on what was asked for and is not there; always on stderr.
+    """
+    from simulator.studies.notes import gathered, ram_note, ram_notes
+
+    notes = [*gathered(results), *ram_notes(zip(results, devices, strict=True))]
+    own = [
+        replace(result, notes=(*result.notes, note)) if (note := ram_note(result, device)) else result
+        for result, device in zip(results, devices, strict=True)
+    ]
     whole = output.output == "json"
     output.emit(
-        [row for each in results for row in ([each.to_dict()] if whole else each.to_rows())],
+        [row for each in own for row in ([each.to_dict()] if whole else each.to_rows())],
         command=command,
-        notes=notes,
-        markdown=lambda: results[0].to_markdown() if len(results) == 1 else _table(results, notes),
+        notes=[*left_out, *notes],
+        markdown=lambda: own[0].to_markdown() if len(own) == 1 else _table(own, notes),
     )
+    for note in [*left_out, *([] if output.output == "md" else notes)]:
+        say(f"note: {note}")
 
 
 def _table(results: Sequence[Result], notes: Sequence[str]) -> str:

@@ -47,7 +47,7 @@ def simulate(
     given = case if scenario is None else merged(read_scenario(scenario), case)
     (number,) = whole_numbers(replications, where="--replications", minimum=1)[:1]
     (start,) = whole_numbers(seed, where="--seed")[:1]
-    questions = list(given.expand())
+    questions, left_out = given.expand()
     if steps is not None and len(questions) > 1:
         raise DraftscopeError(f"--steps: {len(questions)} designs asked for; allowed: one.")
     from simulator.engine import simulate as engine
@@ -58,7 +58,10 @@ def simulate(
             where = question.arguments["device"]
             say(f"simulating {done + 1} of {len(questions)}: {question.drafter} on {where}")
         results.append(engine(**question.settled(), replications=number, seed=start, steps=steps is not None))
-    emit_results(results, command="simulate", output=output)
+    emit_results(
+        results, [question.arguments["device"] for question in questions], command="simulate", output=output,
+        left_out=left_out,
+    )  # fmt: skip
     if steps is not None:
         records = [step._asdict() for step in results[0].steps]
         Output(output="csv", out=str(steps)).emit(records, command="simulate", markdown=str)

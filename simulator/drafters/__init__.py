@@ -101,8 +101,9 @@ def build_drafter(
         quant = quant or named
     loaded = spec if isinstance(spec, DrafterSpec) else load_drafter_spec(spec)
     if "*" not in loaded.targets and not any(_fits(name, target) for name in loaded.targets):
+        own = "" if isinstance(spec, (str, Path)) and str(spec) in list_drafters() else _about_targets(target)
         raise DraftscopeError(
-            f"drafter {loaded.id}: made for {', '.join(loaded.targets)}; target {target.id!r} given. "
+            f"drafter {loaded.id}: made for {', '.join(loaded.targets)}; target {target.id!r} given. {own}"
             f"Allowed for it: {', '.join(list_drafters(target.id))}."
         )
     built = FAMILIES[loaded.family][1](loaded, target, loaded.scheme(quant))
@@ -122,6 +123,16 @@ def _validated(data: dict[str, Any], where: str) -> DrafterSpec:
     if family not in FAMILIES:
         raise UnknownNameError(f"{where}: family", family, FAMILIES)
     return validated(FAMILIES[str(family)][0], data, where=where)
+
+
+def _about_targets(target: TargetSpec) -> str:
+    """What the author of a drafter file must know to make it fit."""
+    return (
+        "'targets' in a drafter file names the targets that it drafts for: "
+        f'add {target.id!r}, or write ["*"] for any. A target goes by its name, one from a file by the '
+        "file's name without its ending (by its folder's for config.json), and so does the drafter itself. "
+        f"Shipped targets: {', '.join(list_targets())}. "
+    )
 
 
 def _fits(name: str, target: TargetSpec) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.acceptance import Acceptance
+from simulator.acceptance import Acceptance, PublishedAcceptance, TraceAcceptance, load_published
 from simulator.drafters import list_drafters
 from simulator.errors import DraftscopeError
 from simulator.lowering.acceptance import as_acceptance, kind_of
@@ -162,6 +162,8 @@ def ask(
         acceptance, target_id=target_id, drafter=lowered.drafter, draft_length=asked.draft_length,
         transfer=transfer,
     )  # fmt: skip
+    if transfer and (note := _transfer_note(model, lowered, longest=float(lengths.max(initial=0)))):
+        lowered = replace(lowered, notes=(*lowered.notes, note))
     return Question(
         lowered=lowered,
         scenario=asked,
@@ -184,6 +186,32 @@ def _builds(target: Any, drafter: Any, lowered: Lowered) -> dict[str, str]:
     if isinstance(drafter, (str, Path)) and "@" in str(drafter) and not Path(drafter).exists():
         found["drafter"] = f"{lowered.ids['drafter']}@{str(drafter).rpartition('@')[2]}"
     return found
+
+
+def _transfer_note(model: Acceptance | None, lowered: Lowered, *, longest: float) -> str:
+    """Which target and drafter an acceptance comes from, where it is carried over to others."""
+    if model is None or longest == 0:
+        return ""
+    drafter, target_id = lowered.drafter, lowered.ids["target"]
+    ours: set[str | None] = {drafter.id, drafter.trace_id, None}
+    role = "drafter"
+    own: str | None
+    by: str | None
+    if isinstance(model, TraceAcceptance):
+        own, by = model.trace.metadata.target_id, model.trace.metadata.drafter_id
+    elif isinstance(model, PublishedAcceptance):
+        published = load_published(model.name)
+        own, by, ours = published.target_id, published.drafter_family, {drafter.family, None}
+        role = "drafter family"
+    else:
+        own, by = model.target_id, model.drafter_id
+    if own in (target_id, None) and by in ours:
+        return ""
+    origin = [f"{what} {name!r}" for what, name in (("target", own), (role, by)) if name is not None]
+    return (
+        f"The acceptance comes from {' and '.join(origin)} and is carried over (--transfer): the result is "
+        "therefore assumed."
+    )
 
 
 def _dtype_note(target: Any) -> str:

@@ -13,10 +13,12 @@ from typing import Any
 
 from simulator.acceptance.trace import shipped_targets
 from simulator.errors import DraftscopeError
+from simulator.results import Result
 from simulator.studies.evidence import TraceLike, check_transfer
+from simulator.studies.notes import gathered, ram_notes
 from simulator.studies.places import Found, Place, Question, check_tasks, rows_of_target
 from simulator.studies.replays import loaded
-from simulator.studies.rows import Row, ram_note
+from simulator.studies.rows import Row
 from simulator.studies.selection import (
     PUBLISHED,
     TRACED,
@@ -148,6 +150,7 @@ def compare(
         served = [each for each in served if each[2]] or served
     check_tasks(question, [(spec.id, models) for _, spec, models in served])
     found = Found()
+    shown: list[tuple[Result, str]] = []
     for device in several(devices):
         for runtime in several(runtimes) or [None]:
             for batch in several(batches):
@@ -158,8 +161,7 @@ def compare(
                     )  # fmt: skip
                     before = len(found.rows)
                     rows_of_target(found, place, models, question)
-                    for result in (each for row in found.rows[before:] for each in row.results):
-                        found.note(ram_note(result, device))
+                    shown += [(each, device) for row in found.rows[before:] for each in row.results]
     for target_id, names in found.untraced.items():
         found.note(
             f"No acceptance trace on {target_id} is shipped or given for {', '.join(names)}: cost only. "
@@ -167,8 +169,6 @@ def compare(
         )
     order = {TRACED: 0, PUBLISHED: 1}
     rows = sorted(found.rows, key=lambda row: order[row.block])
-    about = {spec.note: spec.id for _, spec, _ in served}
-    about |= {drafter.note: drafter.id for _, _, models in served for drafter in models}
-    for note in dict.fromkeys(note for row in rows for result in row.results for note in result.notes):
-        found.note(f"{about[note]}: {note}" if note in about else note)
+    for note in [*ram_notes(shown), *gathered([result for result, _ in shown])]:
+        found.note(note)
     return Comparison(rows=tuple(rows), notes=tuple(found.notes))

@@ -27,6 +27,7 @@ from simulator.studies.evidence import (
     trace_evidence,
     traces_of_kind,
 )
+from simulator.studies.notes import within
 from simulator.studies.replays import ReplayedTrace, loaded, replayed
 from simulator.studies.rows import ALL_TASKS, Row, row_of
 from simulator.studies.selection import PUBLISHED, drafter_by_name
@@ -140,12 +141,12 @@ def _rows_of(
     found: Found, place: Place, drafter: DrafterModel, evidence: Evidence, question: Question
 ) -> None:
     """Rows of one drafter with one evidence: at its best draft length, or at every one."""
-    largest = evidence.max_draft_length
-    lengths = [k for k in question.draft_lengths if largest is None or k <= largest]
+    lengths, note = within(
+        question.draft_lengths, evidence.max_draft_length, drafter=drafter.id, target=place.target_id,
+        acceptance=evidence.label,
+    )  # fmt: skip
+    found.note(note)
     if not lengths:
-        found.note(
-            f"{drafter.id} on {place.target_id}: {evidence.label} answers up to draft length {largest} only."
-        )
         return
     if not question.every_length and len(lengths) > 1:
         lengths = [_best(place, drafter, evidence, lengths, question)]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from hw_profiles import load_device
 from simulator.results import Result, weakest_kind
 
 ALL_TASKS = "all"
@@ -216,26 +215,6 @@ def row_of(
         note=note,
         results=tuple(results),
     )  # fmt: skip
-
-
-def ram_note(result: Result, device: str) -> str:
-    """What a reader must know where a design needs more RAM than its device has free; else empty.
-
-    Parameters
-    ----------
-    result : Result
-        Of one design.
-    device : str
-        Name or file of the device.
-    """
-    free, peak = load_device(device).free_ram_bytes, result["peak_ram_bytes"]
-    if peak <= free:
-        return ""
-    return (
-        f"{result.inputs['target']} with {result.inputs['drafter']} needs {peak / 2**20:,.0f} MiB of RAM at "
-        f"batch {result.inputs['batch']:g}; {result.inputs['device']} has {free / 2**20:,.0f} MiB free (RAM "
-        "less the reserves of OS and AI services): it does not fit."
-    )
 
 
 def drafter_ram_bytes(result: Result) -> float:

@@ -74,6 +74,9 @@ def chosen_drafters(
         chosen.append(tuple(models))
     for name in names:
         if name not in used:
+            base = name.rpartition("@")[0] if "@" in name else name
+            if base.endswith(".toml") and targets:
+                build_drafter(base, targets[0])  # says why it does not fit
             raise UnknownNameError("drafter", name, known)
     return chosen
 

@@ -9,8 +9,11 @@ import re
 import pytest
 
 from simulator.analytic import predict
+from simulator.drafters import DATA
 
 GEMMA = ("--device", "pixel_10", "--target", "gemma_4_e2b", "--drafter", "gemma_4_e2b_assistant")
+E4B = ("--device", "pixel_9", "--target", "gemma_4_e4b", "--drafter", "gemma_4_e4b_assistant",
+       "--acceptance", "gemma_4_e4b_gsm8k")  # fmt: skip
 REQUEST = ("--prompt-tokens", "128", "--output-tokens", "32")
 
 
@@ -203,6 +206,25 @@ def test_bad_cases_are_one_clear_error(draftscope, arguments, words):
         assert word in ran.err
 
 
+@pytest.mark.parametrize("command", ["predict", "compare"])
+def test_a_drafter_file_of_another_target_says_what_targets_means(draftscope, tmp_path, command):
+    path = tmp_path / "my_lookup.toml"
+    lookup = (DATA / "ngram.toml").read_text()
+    path.write_text('targets = ["gemma_4_e2"]\n' + re.sub(r"(?m)^targets = .*\n", "", lookup))
+    arguments = (command, *GEMMA[:4], *REQUEST, "--drafter", path, "--draft-length", "2")
+    given = ("--acceptance-rate", "0.5") if command == "predict" else ()
+    ran = draftscope(*arguments, *given)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+    for words in (
+        "drafter my_lookup: made for gemma_4_e2; target 'gemma_4_e2b' given", "'targets' in a drafter file",
+        "add 'gemma_4_e2b'", '["*"]', "file's name without its ending", "folder's for config.json",
+        "smollm2_135m", "Allowed for it: none, gemma_4_e2b_assistant",
+    ):  # fmt: skip
+        assert words in ran.err
+    path.write_text(path.read_text().replace('"gemma_4_e2"', '"gemma_4_e2b"'))
+    assert draftscope(*arguments, *given).code == 0
+
+
 def test_missing_names_and_tokens(draftscope):
     assert "--device: nothing given" in draftscope("predict", "--target", "gemma_4_e2b").err
     ran = draftscope("predict", *GEMMA, "--acceptance-rate", "0.5", "--draft-length", "2")
@@ -317,6 +339,97 @@ def test_more_ram_than_the_device_has_free_is_noted(draftscope, shipped):
     assert not any("MiB free" in note for note in row["notes"])
     compared = json.loads(draftscope("compare", *device, *big, "--no-intervals", "--draft-length", "2").out)
     assert any("MiB free" in note for note in compared["notes"])
+
+
+@pytest.mark.parametrize("command", ["predict", "simulate"])
+@pytest.mark.parametrize("wanted", ["1-4", "2,3,4", "best"])
+def test_a_range_beyond_what_is_known_is_clipped_and_said(draftscope, command, wanted):
+    """The published set ends at K = 2."""
+    ran = draftscope(command, *E4B, *REQUEST, "--draft-length", wanted, "-o", "json")
+    found = [row["inputs"]["draft_length"] for row in rows(ran)]
+    assert found == {"1-4": [1, 2], "2,3,4": [2]}.get(wanted, found)
+    assert max(found) <= 2
+    left = "3-8" if wanted == "best" else "3-4"
+    words = (
+        f"gemma_4_e4b_assistant on gemma_4_e4b: draft lengths {left} left out: acceptance gemma_4_e4b_gsm8k "
+        "is known up to draft length 2 only."
+    )
+    assert words in json.loads(ran.out)["notes"]
+    assert ran.err.count(f"note: {words}\n") == 1
+
+
+@pytest.mark.parametrize("wanted", ["3", "3-4", "4,8"])
+def test_lengths_beyond_what_is_known_are_an_error(draftscope, wanted):
+    ran = draftscope("predict", *E4B, *REQUEST, "--draft-length", wanted)
+    assert (ran.code, ran.out) == (2, "")
+    assert "draft" in ran.err
+    assert "gemma_4_e4b_gsm8k" in ran.err
+
+
+def test_traces_are_clipped_at_their_depth(draftscope, shipped):
+    """The samples end at K = 8."""
+    case = ("--device", "pixel_9", "--target", "smollm2_135m", "--drafter", "mtp_head")
+    file = shipped / "mtp_head.parquet"
+    ran = draftscope("predict", *case, "--acceptance-trace", file, "--draft-length", "7-9", "-o", "json")
+    assert [row["inputs"]["draft_length"] for row in rows(ran)] == [7, 8]
+    assert "smollm2_mtp_head on smollm2_135m: draft length 9 left out" in ran.err
+
+
+def test_plain_decoding_stands_beside_drafters(draftscope):
+    ran = draftscope(
+        "predict", *GEMMA[:4], *REQUEST, "--drafter", "none,ngram", "--draft-length", "4",
+        "--acceptance-rate", "0.5", "-o", "json",
+    )  # fmt: skip
+    found = [(row["inputs"]["drafter"], row["inputs"]["draft_length"]) for row in rows(ran)]
+    assert found == [("none", 0), ("ngram", 4)]
+
+
+def test_an_acceptance_that_is_carried_over_says_where_from(draftscope, shipped):
+    published = ("--acceptance", "gemma_4_e4b_gsm8k", "--draft-length", "2", "-o", "json")
+    (row,) = rows(draftscope("predict", *GEMMA, *REQUEST, *published, "--transfer"))
+    (note,) = [note for note in row["notes"] if "carried over" in note]
+    assert "target 'gemma_4_e4b'" in note
+    assert "drafter family 'gemma4_assistant'" in note
+    assert "therefore assumed" in note
+    assert row["confidence"] == "assumed"
+    (own,) = rows(draftscope("predict", *E4B, *REQUEST, "--draft-length", "2", "--transfer", "-o", "json"))
+    assert not any("carried over" in note for note in own["notes"])
+    traced = ("--acceptance-trace", shipped / "mtp_head.parquet", "--draft-length", "2", "-o", "json")
+    (row,) = rows(draftscope("simulate", *GEMMA, *traced, "--transfer"))
+    (note,) = [note for note in row["notes"] if "carried over" in note]
+    assert "target 'smollm2_135m' and drafter 'mtp_head'" in note
+
+
+BIG = ("--device", "pixel_9", "--target", "gemma_4_e4b@f32", *REQUEST)
+
+
+@pytest.mark.parametrize("command", ["predict", "simulate"])
+def test_each_drafter_that_does_not_fit_is_noted_once(draftscope, command):
+    """Once for two draft lengths; each row has its own as well."""
+    arguments = (*BIG, "--drafter", "none,gemma_4_e4b_assistant,ngram", "--draft-length", "1,2",
+                 "--acceptance-rate", "0.5")  # fmt: skip
+    ran = draftscope(command, *arguments, "-o", "json")
+    assert all(any("does not fit" in note for note in row["notes"]) for row in rows(ran))
+    whole = [note.split(" needs")[0] for note in json.loads(ran.out)["notes"] if "does not fit" in note]
+    build = "gemma_4_e4b@f32 with"
+    assert whole == [f"{build} none", f"{build} gemma_4_e4b_assistant", f"{build} ngram"]
+    assert ran.err.count("does not fit") == 3
+    assert draftscope(command, *arguments).out.count("does not fit") == 3
+
+
+def test_a_note_of_some_drafters_names_them_all(draftscope, shipped):
+    arguments = ("--device", "pixel_9", "--target", "gemma_4_e4b", *REQUEST, "--draft-length", "2")
+    both = "gemma_4_e4b_assistant,gemma_4_e4b_assistant_dense"
+    predicted = draftscope("predict", *arguments, "--drafter", f"{both},ngram", "--acceptance-rate", "0.5",
+                           "--no-intervals", "-o", "json")  # fmt: skip
+    compared = draftscope(
+        "compare", *arguments, "--drafters", f"{both},ngram", "--no-intervals", "-o", "json"
+    )
+    for ran in (predicted, compared):
+        notes = json.loads(ran.out)["notes"]
+        assert sum("Shipped as bf16" in note for note in notes) == 1
+        assert any(note.startswith(f"{both.replace(',', ', ')}: Dimensions published") for note in notes)
+        assert any(note.startswith("ngram: ") for note in notes)
 
 
 def test_missing_tokens_name_the_options(draftscope):

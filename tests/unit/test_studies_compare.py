@@ -11,6 +11,7 @@ from simulator.acceptance.trace import read_trace
 from simulator.analytic import predict
 from simulator.errors import DraftscopeError, UnknownNameError
 from simulator.studies.compare import compare
+from simulator.studies.notes import within
 from simulator.studies.replays import loaded, replayed
 from simulator.studies.rows import COLUMNS, row_of
 from tests.study_samples import DRAFTERS, TASKS, sample, write_sample
@@ -123,6 +124,34 @@ def test_published_sets_are_not_asked_beyond_their_draft_lengths(nothing_shipped
         lengths.setdefault(row.acceptance, []).append(row.draft_length)
     assert lengths["vllm_gemma4_acceptance_test"] == [1, 2]
     assert lengths["modelopt_speed_bench_e4b_k7"] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_draft_lengths_that_are_left_out_are_said(nothing_shipped):
+    """In the words of `predict`; one for each drafter and publication."""
+    asked = {"targets": "gemma_4_e4b", "drafters": ["gemma_4_e4b_assistant", "gemma_4_e4b_assistant_dense"]}
+    notes = compare(**asked, draft_lengths=range(1, 5), **QUICK).notes
+    for drafter in asked["drafters"]:
+        assert notes.count(
+            f"{drafter} on gemma_4_e4b: draft lengths 3-4 left out: acceptance vllm_gemma4_acceptance_test "
+            "is known up to draft length 2 only."
+        ) == 1  # fmt: skip
+    assert not any("left out" in note for note in compare(**asked, draft_lengths=2, **QUICK).notes)
+
+
+@pytest.mark.parametrize(
+    ("largest", "kept", "words"),
+    [
+        (None, [1, 2, 3, 5, 8], ""),
+        (2, [1, 2], "lengths 3, 5, 8 left"),
+        (5, [1, 2, 3, 5], "length 8 left"),
+        (0, [], "1-3, 5, 8"),
+    ],
+)
+def test_within(largest, kept, words):
+    found, note = within([1, 2, 3, 5, 8], largest, drafter="d", target="t", acceptance="a")
+    assert found == kept
+    assert words in note
+    assert bool(note) == bool(words)
 
 
 def test_a_mean_over_benchmarks_is_total_tokens_over_total_time(nothing_shipped):
