@@ -191,9 +191,10 @@ def notebooks(folder: Path) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(path.name + ".partial")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
+    from simulator.files import whole_file
+
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def main() -> None:

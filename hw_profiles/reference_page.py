@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hw_profiles.cited import CitedValue
+from hw_profiles.errors import ProfileError
 from hw_profiles.loader import (
     cited_values,
     list_devices,
@@ -64,8 +65,10 @@ def reference_page() -> str:
 
 
 def write_reference_page(path: str | Path) -> None:
-    """Write the page to `path`, through a temporary file in the same folder."""
-    target = Path(path)
+    """Write the page to `path`, through a temporary file in the same folder; refuse what is no file."""
+    target = Path(path).resolve()
+    if os.path.exists(path) and not target.is_file():
+        raise ProfileError(f"{path}: is no regular file; allowed: one, or a path that does not exist yet.")
     handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from simulator.acceptance.schema import TraceError
+from simulator.files import whole_file
 
 METADATA_KEY = b"draftscope"
 
@@ -35,17 +36,11 @@ def read_table(path: str | os.PathLike[str]) -> tuple[pa.Table, bytes]:
 
 
 def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
-    """Write a Parquet file atomically: a temporary file in the same folder, then os.replace."""
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Write a Parquet file whole or not at all; its folder is made."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with whole_file(path, error=TraceError, make_folder=True) as partial:
             pq.write_table(table, partial, compression="zstd", compression_level=12)
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except (OSError, pa.ArrowException) as error:
+    except pa.ArrowException as error:
         raise TraceError(f"{path}: could not be written, nothing was changed: {error}") from error
 
 

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from simulator.errors import DraftscopeError, UnknownNameError
+from simulator.errors import UnknownNameError
+from simulator.files import check_target, whole_file
 
 FORMATS = ("md", "csv", "json", "jsonl")
 Record = Mapping[str, Any]
@@ -32,9 +32,11 @@ class Output:
     """File instead of stdout; written whole or not at all."""
 
     def check(self) -> None:
-        """Refuse an unknown format before anything is computed."""
+        """Refuse an unknown format, and a target that is no file, before anything is computed."""
         if self.output not in FORMATS:
             raise UnknownNameError("--output", self.output, FORMATS)
+        if self.out is not None:
+            check_target(self.out, where="--out ")
 
     def emit(
         self,
@@ -91,15 +93,8 @@ DEFAULT = Output()
 
 def write_file(path: Path, text: str) -> None:
     """Write a text file through a temporary file in the same folder."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        try:
-            partial.write_text(text, encoding="utf-8")
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise DraftscopeError(f"--out {path}: could not be written ({error.strerror}).") from None
+    with whole_file(path, where="--out ") as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 def say(message: str) -> None:

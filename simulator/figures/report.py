@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -16,10 +15,10 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from simulator.errors import DraftscopeError
 from simulator.figures import sections
 from simulator.figures.legend import color_variables
 from simulator.figures.theme import dark_map, escape, template
+from simulator.files import check_target, whole_file
 
 Data = Mapping[str, Any]
 
@@ -44,23 +43,11 @@ def build_report(data: Data, *, out_path: str | os.PathLike[str]) -> Path:
     DraftscopeError
         If the file cannot be written.
     """
-    path = Path(out_path)
+    check_target(out_path, where="out_path: ")
     text = report_html(data)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
-    except OSError as error:
-        raise DraftscopeError(f"out_path: {path}: cannot be written ({error.strerror}).") from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except OSError as error:
-        raise DraftscopeError(f"out_path: {path}: cannot be written ({error.strerror}).") from None
-    finally:
-        Path(name).unlink(missing_ok=True)
-    return path
+    with whole_file(out_path, where="out_path: ", make_folder=True) as partial:
+        partial.write_text(text, encoding="utf-8")
+    return Path(out_path)
 
 
 def report_html(data: Data) -> str:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulator.files import whole_file
 from simulator.results.registry import metric
 from simulator.units import readable, rounded
 
@@ -222,24 +221,13 @@ class Result:
         table = pa.Table.from_pylist(self.to_rows())
         extra = {"references": self.references, "notes": self.notes, "version": self.version}
         table = table.replace_schema_metadata({b"draftscope": json.dumps(extra).encode()})
-        with _whole(path) as temporary:
+        with whole_file(path) as temporary:
             pq.write_table(table, temporary)
-
-
-@contextmanager
-def _whole(path: str | Path) -> Iterator[Path]:
-    """A file beside ``path`` that replaces it once it is written."""
-    temporary = Path(path).with_name(Path(path).name + ".partial")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _written(text: str, path: str | Path | None) -> str:
     if path is not None:
-        with _whole(path) as temporary:
+        with whole_file(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
     return text
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from simulator.errors import UnknownNameError
+from simulator.errors import DraftscopeError, UnknownNameError
 from simulator.results import KINDS, METRICS, Result, StepRecord, digest_of, metric, weakest_kind
 
 RESULT = Result(
@@ -96,7 +96,7 @@ def test_parquet_has_one_row_a_design(tmp_path):
 
 
 def test_failed_write_leaves_no_file(tmp_path):
-    with pytest.raises(OSError):
+    with pytest.raises(DraftscopeError, match="there is no folder"):
         RESULT.to_json(tmp_path / "missing" / "result.json")
     assert list(tmp_path.iterdir()) == []
 
