@@ -47,8 +47,8 @@ class Page:
         return (
             f'<figure aria-labelledby="{name}t"><h{level} id="{name}t">{escape(title)}</h{level}>'
             f"<p>{escape(reading)}</p>{keys}"
-            f'<div class="plot" id="{name}" data-figure="{name}" role="img" '
-            f'aria-label="{escape(title)}. {escape(reading)}"></div>'
+            f'<div class="plot" id="{name}" data-figure="{name}" style="height:{meta["height"]}px" '
+            f'role="img" aria-label="{escape(title)}. {escape(reading)}"></div>'
             f'<details><summary>Numbers<span class="sr"> of {escape(title)}</span></summary>{table}'
             "</details></figure>"
         )
@@ -75,10 +75,11 @@ def answers(data: Data) -> str:
         if not mine:
             continue
         names = {target["id"]: target["name"] for target in data["targets"]}
+        first, end, rest = mine[0]["text"].partition(". ")
         more = "".join(f"<li><strong>{escape(names[one['target']])}</strong>{escape(one['text'])}</li>"
                        for one in mine[1:])  # fmt: skip
         html += (
-            f'<div {_of(device["id"])}><p class="answer">{escape(mine[0]["text"])}</p>'
+            f'<div {_of(device["id"])}><p class="answer">{escape(first + end)}</p><p>{escape(rest)}</p>'
             f'<ul class="more">{more}</ul></div>'
         )
     return html
@@ -235,7 +236,7 @@ def _strips(page: Page, data: Data) -> str:
         "text whatever the drafter says, so all rows read alike; fewer boxes mean fewer passes.</p>"
     )
     strips = (strip.token_strip(one, opened=at == 0) for at, one in enumerate(data["strips"]))
-    return html + strip.LEGEND + "".join(strips)
+    return html + strip.legend(data["strips"]) + "".join(strips)
 
 
 def _verify(page: Page, data: Data) -> str:

@@ -6,7 +6,7 @@ sentence at the end of a row says the same in words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simulator.figures.theme import escape, style_of, task_label
@@ -18,9 +18,19 @@ LEGEND = (
     '<span class="step"><ins>accepted draft</ins></span> '
     '<span class="step"><b>token of the target itself</b></span> '
     '<span class="step"><del>rejected draft</del></span> '
-    "<span>One box is one step: one pass of the target. ▯ is a token that stands in no response, such as the "
-    "end of an answer.</span></p>"
+    "<span>One box is one step: one pass of the target.</span></p>"
 )
+_UNNAMED = (
+    '<p class="strip-legend"><span class="step"><del class="id">id 1234</del></span> is a rejected draft '
+    "whose text is not at hand: the token stands in no response.</p>"
+)
+
+
+def legend(strips: Sequence[Row]) -> str:
+    """How to read the strips; tokens without text are explained where there are some."""
+    steps = (step for strip in strips for row in strip["drafters"] for step in row["steps"])
+    unnamed = any(isinstance(text, int) for step in steps for text in step["rejected"])
+    return LEGEND + (_UNNAMED if unnamed else "")
 
 
 def token_strip(strip: Row, *, opened: bool = True) -> str:
@@ -30,8 +40,8 @@ def token_strip(strip: Row, *, opened: bool = True) -> str:
     ----------
     strip : mapping
         ``task``, ``prompt`` (text), ``draft_length``, ``drafters``: list of ``drafter``, ``steps``,
-        ``summary``, ``cut``; a step has ``accepted`` and ``rejected`` (texts) and ``bonus`` (text, or None
-        where the response ends before it).
+        ``summary``, ``cut``; a step has ``accepted`` and ``rejected`` (texts; token ids where a rejected
+        draft has no known text) and ``bonus`` (text, or None where the response ends before it).
     opened : bool
         Show the rows, or only the task until it is opened.
 
@@ -62,14 +72,20 @@ def _row(row: Row) -> str:
 
 def _step(step: Row) -> str:
     """One box; a space at its beginning stands before it, where a line may break."""
-    parts = [("ins", text) for text in step["accepted"]]
+    parts: list[tuple[str, str | int]] = [("ins", text) for text in step["accepted"]]
     parts += [("b", step["bonus"])] if step["bonus"] is not None else []
     parts += [("del", text) for text in step["rejected"]]
     before = ""
-    if parts and parts[0][1][:1] == " ":
+    if parts and isinstance(parts[0][1], str) and parts[0][1][:1] == " ":
         before, parts[0] = " ", (parts[0][0], parts[0][1][1:])
-    inside = "".join(f"<{tag}>{escape(_visible(text))}</{tag}>" for tag, text in parts)
+    inside = "".join(_token(tag, text) for tag, text in parts)
     return f'{before}<span class="step">{inside}</span>'
+
+
+def _token(tag: str, text: str | int) -> str:
+    if isinstance(text, int):
+        return f'<{tag} class="id" title="text not at hand">id {text}</{tag}>'
+    return f"<{tag}>{escape(_visible(text))}</{tag}>"
 
 
 def _visible(text: str) -> str:

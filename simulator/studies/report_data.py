@@ -47,7 +47,8 @@ ALIKE = 0.05
 """Speedups closer than this are drawn as one line."""
 VERIFY_CONTEXT = 1024
 """Cached tokens behind the verify curves."""
-_FIRST = ("none", "frozen_mtp", "gemma4_assistant", "mtp_own_kv", "standalone", "ngram")
+_FIRST = ("frozen_mtp", "gemma4_assistant", "mtp_own_kv", "standalone", "ngram")
+"""The head, then its rivals; plain decoding comes last."""
 
 
 def report_data(
@@ -98,9 +99,10 @@ def report_data(
         devices=list(devices), targets=targets, runtimes=runtime, tasks=tasks, draft_lengths=lengths,
         traces=given, max_overlap=max_overlap, every_length=True, every_task=True,
     )  # fmt: skip
-    designs = sorted(designs_of(found), key=_order)
+    given_order = designs_of(found)
+    designs = sorted(given_order, key=_order)
     places = [_place(device, runtime, designs) for device in dict.fromkeys(devices)]
-    served = _served(targets, designs)
+    served = _served(targets, sorted(given_order, key=lambda design: _order(design)[0]))
     sections = [
         _section(place, target, primary(_some(designs, place, target)))
         for place in places
@@ -108,7 +110,7 @@ def report_data(
     ]
     loaded = chosen_traces(given)
     return {
-        "title": "draftscope: which drafter, and what it costs",
+        "title": "draftscope: the frozen MTP head, its rivals and plain decoding",
         "version": version(),
         "answers": _answers(designs, places, served),
         "devices": [{**place, "default": at == 0} for at, place in enumerate(places)],
@@ -127,7 +129,7 @@ def report_data(
 
 def _order(design: Design) -> tuple[int, int, bool]:
     family = design.first.family
-    rank = _FIRST.index(family) if family in _FIRST else len(_FIRST)
+    rank = _FIRST.index(family) if family in _FIRST else len(_FIRST) + (family == "none")
     return (0 if design.first.block == TRACED else 1, rank, "body" in design.first.drafter)
 
 

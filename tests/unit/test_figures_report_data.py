@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,13 @@ import pytest
 from simulator.acceptance import TraceAcceptance, walk
 from simulator.acceptance.trace import read_responses, read_trace
 from simulator.analytic import predict
+from simulator.errors import DraftscopeError
 from simulator.figures.report import embedded
 from simulator.studies.report_data import report_data
+from simulator.studies.reporting import readings
 from simulator.studies.reporting.sources import source_records
+from simulator.studies.reporting.strips import strip_records
+from simulator.studies.reporting.traces import read_token_texts, strips_of
 from tests.report_samples import CHANCES, DRAFTERS, TARGET, write_sample_traces
 
 
@@ -165,6 +170,9 @@ def test_answer_names_device_target_reason_and_kind(data: dict[str, Any]) -> Non
     first = data["answers"][0]["text"]
     for words in ("Pixel 9", "SmolLM2-135M", "plain", "tokens for the time of", "Acceptance is measured"):
         assert words in first
+    names = ("the frozen MTP head", "the best standalone drafter", "Plain decoding")
+    order = [first.index(words) for words in names]
+    assert order == sorted(order) and first.startswith("On Pixel 9, the frozen MTP head")
 
 
 def test_sources_and_assumptions_are_spelled_out(data: dict[str, Any]) -> None:
@@ -212,3 +220,66 @@ def test_published_curves_that_are_alike_are_one_line(data: dict[str, Any]) -> N
     (curve,) = section["speedup"]
     assert {record["task"] for record in curve["records"]} == {"all"}
     assert "× at K = 3" in curve["reading"]
+
+
+def test_comparison_and_figures_name_the_head_first_and_plain_last(data: dict[str, Any]) -> None:
+    lines = [line["drafter"] for line in data["comparison"] if line["target"] == TARGET]
+    assert lines[0] == "smollm2_mtp_head" and lines[-1] == "none"
+    section = next(part for part in data["sections"] if part["target"] == TARGET)
+    for name in ("speed", "energy", "ram", "bytes"):
+        drafters = [record["drafter"] for record in section[name]]
+        assert drafters[0] == "smollm2_mtp_head" and drafters[-1] == "none", name
+
+
+@pytest.mark.parametrize(("low", "doubt"), [(0.88, True), (0.994, True), (0.996, False), (1.2, False)])
+def test_caption_says_the_range_in_words(low: float, doubt: bool) -> None:
+    head = {
+        "drafter": "mtp_head",
+        "label": "Frozen MTP head",
+        "best": True,
+        "speedup": 1.1,
+        "draft_length": 1,
+    }
+    rival = {"drafter": "ngram", "label": "Prompt look-up (n-gram)", "best": True, "speedup": 1.6,
+             "draft_length": 8, "speedup_low": low, "speedup_high": 1.75}  # fmt: skip
+    text = readings.speedup_reading([head, rival])
+    assert text.startswith("The frozen MTP head: 1.10× at K = 1. Best: n-gram look-up, 1.60× at K = 8 (")
+    assert f"{low:.2f}× to 1.75× over the ranges of the inputs" in text
+    assert ("slower than plain decoding" in text) == doubt
+    assert "down to" not in text
+
+
+def test_texts_of_rejected_drafts_come_from_the_file_beside(tmp_path: Path) -> None:
+    folder = write_sample_traces(tmp_path, requests_per_task=2) / "mtp_head.parquet"
+    trace, responses = read_trace(folder), read_responses(folder.with_name("responses.parquet"))
+    bare = replace(responses, tokens=tuple(tokens + 100_000 for tokens in responses.tokens))
+
+    def rejected(**more: Any) -> list[str | int]:
+        strips = strip_records([trace], bare, tasks=["code", "chat"], max_overlap=None, **more)
+        return [text for strip in strips for row in strip["drafters"] for step in row["steps"]
+                for text in step["rejected"]]  # fmt: skip
+
+    unknown = rejected()
+    assert unknown and all(isinstance(token, int) for token in unknown)
+    named = rejected(texts={token: f"<{token}>" for token in unknown})
+    assert named == [f"<{token}>" for token in unknown]
+
+
+def test_token_texts_are_read_and_checked(tmp_path: Path) -> None:
+    path = tmp_path / "token_texts.json"
+    path.write_text('{"target": "smollm2_135m", "texts": {"7": " the"}}', encoding="utf-8")
+    assert read_token_texts(path, target_id="smollm2_135m") == {7: " the"}
+    assert read_token_texts(path, target_id="other") == {}
+    for wrong in ("", "[]", '{"target": "a"}', '{"target": "a", "texts": {"x": "y"}}'):
+        path.write_text(wrong, encoding="utf-8")
+        with pytest.raises(DraftscopeError, match=r"token_texts\.json: not a file of token texts"):
+            read_token_texts(path, target_id="smollm2_135m")
+
+
+def test_report_takes_the_file_of_token_texts_beside_the_traces(tmp_path: Path) -> None:
+    folder = write_sample_traces(tmp_path, requests_per_task=2)
+    given = [folder / "mtp_head.parquet"]
+    assert strips_of([read_trace(given[0])], given, None, tasks=["code"], max_overlap=None)
+    (folder / "token_texts.json").write_text("no", encoding="utf-8")
+    with pytest.raises(DraftscopeError, match="token_texts"):
+        strips_of([read_trace(given[0])], given, None, tasks=["code"], max_overlap=None)

@@ -6,7 +6,7 @@ import re
 
 from simulator.figures import token_strip
 from simulator.figures.legend import numbers_table
-from simulator.figures.strip import LEGEND
+from simulator.figures.strip import LEGEND, legend
 
 STRIP = {
     "task": "code",
@@ -69,3 +69,12 @@ def test_table_of_numbers_scales_like_the_figure() -> None:
     cells = re.findall(r"<td>(.*?)</td>", html)
     assert cells == ["frozen MTP head", "drafter layers", "1", "–"]
     assert "RAM &lt;x&gt;" in html and 'scope="col"' in html and 'tabindex="0"' in html
+
+
+def test_drafts_without_a_text_show_their_id_and_are_explained() -> None:
+    step = {"accepted": [], "bonus": "a", "rejected": [1234, "b"]}
+    strip = {**STRIP, "drafters": [{**STRIP["drafters"][0], "steps": [step]}]}
+    html = token_strip(strip)
+    assert '<del class="id" title="text not at hand">id 1234</del><del>b</del>' in html
+    assert "id 1234" in legend([strip]) and "not at hand" in legend([strip])
+    assert legend([STRIP]) == LEGEND

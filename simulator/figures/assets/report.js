@@ -4,7 +4,7 @@
   var root = document.documentElement;
   var system = window.matchMedia("(prefers-color-scheme: dark)");
   var themes = ["system", "light", "dark"];
-  var names = { system: "as the system", light: "light", dark: "dark" };
+  var names = { system: "system", light: "light", dark: "dark" };
   var choice = 0;
   var drawn = new Map();
   var pattern = new RegExp(
@@ -28,10 +28,20 @@
     drawn.set(node, isDark());
   }
   function visible(node) { return node.offsetParent !== null; }
+  function stale(node) { return visible(node) && drawn.get(node) !== isDark(); }
   var nodes = Array.prototype.slice.call(document.querySelectorAll(".plot"));
-  nodes.forEach(function (node) { node.style.height = store.figures[node.dataset.figure].layout.height + "px"; });
 
-  // One figure a turn, nearest to the reader first, so that the page answers while it draws.
+  // plotly.js is data until a figure needs it: the text of the page stands before it is read.
+  function loaded() {
+    if (window.Plotly) { return; }
+    var source = document.getElementById("plotly");
+    var script = document.createElement("script");
+    script.textContent = source.textContent;
+    document.head.append(script);
+    source.remove();
+  }
+
+  // Only figures at most a screen away are drawn, one a turn and nearest first; the others keep their place.
   var waiting = 0;
   function distance(node) {
     var box = node.getBoundingClientRect();
@@ -39,19 +49,23 @@
   }
   function next() {
     waiting = 0;
-    var stale = nodes.filter(function (node) { return visible(node) && drawn.get(node) !== isDark(); });
-    if (!stale.length) { root.dataset.drawn = "yes"; return; }
-    stale.sort(function (a, b) { return distance(a) - distance(b); });
-    draw(stale[0]);
+    var some = nodes.filter(function (node) { return stale(node) && distance(node) <= window.innerHeight; });
+    if (!some.length) { root.dataset.drawn = "yes"; return; }
+    loaded();
+    draw(some.reduce(function (a, b) { return distance(b) < distance(a) ? b : a; }));
     waiting = window.setTimeout(next, 0);
   }
   function redraw() {
     delete root.dataset.drawn;
     if (!waiting) { waiting = window.setTimeout(next, 0); }
   }
+  window.addEventListener("scroll", redraw, { passive: true });
+  window.addEventListener("resize", redraw);
+  document.addEventListener("toggle", redraw, true);
   system.addEventListener("change", redraw);
   window.addEventListener("beforeprint", function () {
-    nodes.forEach(function (node) { if (visible(node) && drawn.get(node) !== isDark()) { draw(node); } });
+    loaded();
+    nodes.filter(stale).forEach(draw);
   });
 
   var button = document.getElementById("theme");

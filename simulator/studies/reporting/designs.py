@@ -113,7 +113,7 @@ def speed_records(designs: Iterable[Design], tasks: Iterable[str]) -> list[Recor
         for task in tasks:
             if task in rows:
                 records.append(_speed(rows[task], task))
-    return [*_plain_speeds(records, designs), *records]
+    return [*records, *_plain_speeds(records, designs)]
 
 
 def _plain_speeds(records: list[Record], designs: Iterable[Design]) -> list[Record]:

@@ -12,8 +12,17 @@ Record = Mapping[str, Any]
 MIB = 2.0**20
 
 
+_HEADS = ("frozen_mtp", "gemma4_assistant", "mtp_own_kv")
+"""Families of the subject of a report, the first that a target has."""
+_RIVALS = (
+    ("conventional MTP", ("mtp_own_kv",)),
+    ("the best standalone drafter", ("standalone",)),
+    ("", ("ngram",)),
+)
+
+
 def answer(designs: Sequence[Design], *, device: str, target: str) -> str:
-    """The verdict for one device and target, with its reason.
+    """The verdict for one device and target: the head first, then its rivals, then plain decoding.
 
     Parameters
     ----------
@@ -25,22 +34,37 @@ def answer(designs: Sequence[Design], *, device: str, target: str) -> str:
     known = _drafted(designs)
     if not known:
         return f"On {device} no drafter of {target} has known acceptance; only costs are shown."
-    best = max(known, key=lambda design: design.best.decode_tokens_per_s or 0.0)
-    row = best.best
-    kind = row.acceptance_kind or "assumed"
+    design = _subject(known)
+    row = design.best
+    name = f"On {device}, {_lower(row.label)}"
+    said = f"{name} makes {target} {row.speedup:.2f}× as fast as plain decoding"
     if (row.speedup or 0.0) <= 1.0:
-        return (
-            f"On {device}, decode {target} plainly: even the best drafter, {_lower(row.label)}, gives "
-            f"{row.speedup:.2f}×{_span(row)} with {kind} acceptance, because a step costs "
-            f"{row.break_even_acceptance_length:.2f} plain passes and yields "
-            f"{row.mean_acceptance_length:.2f} tokens."
-        )
+        said = f"{name} does not pay for {target}: {row.speedup:.2f}× plain decoding"
+    speed = (row.decode_tokens_per_s or 0.0) / (row.speedup or 1.0)
     return (
-        f"On {device}, {_lower(row.label)} makes {target} {row.speedup:.2f}× as fast as plain "
-        f"decoding{_span(row)}{_rivals(known, best)}: {row.decode_tokens_per_s:.3g} tokens/s with "
-        f"{_count(row)} a step, which then yields {row.mean_acceptance_length:.2f} tokens for "
-        f"the time of {row.break_even_acceptance_length:.2f} plain passes. Acceptance is {kind}{_doubt(row)}."
+        f"{said}{_span(row)}: {row.decode_tokens_per_s:.3g} tokens/s with {_count(row)} a step, which then "
+        f"yields {row.mean_acceptance_length:.2f} tokens for the time of "
+        f"{row.break_even_acceptance_length:.2f} plain passes.{_rivals(known, design)} Plain decoding: "
+        f"{speed:.3g} tokens/s{_plainly(known)}. Acceptance is {row.acceptance_kind or 'assumed'}"
+        f"{_doubt(row)}."
     )
+
+
+def _subject(known: Sequence[Design]) -> Design:
+    """The best head of the first family of heads that is there; the best drafter where none is."""
+    for family in _HEADS:
+        heads = [design for design in known if design.first.family == family]
+        if heads:
+            return max(heads, key=_speed)
+    return max(known, key=_speed)
+
+
+def _speed(design: Design) -> float:
+    return design.best.decode_tokens_per_s or 0.0
+
+
+def _plainly(known: Sequence[Design]) -> str:
+    return "" if any((design.best.speedup or 0.0) > 1.0 for design in known) else ", the fastest"
 
 
 def _count(row: Row) -> str:
@@ -55,19 +79,20 @@ def _doubt(row: Row) -> str:
     return "; the ranges of the hardware numbers do not exclude a loss"
 
 
-def _rivals(known: Sequence[Design], best: Design) -> str:
-    """The best other head and the best standalone drafter, where they are not the winner."""
-    groups = (
-        ("the frozen head", ("frozen_mtp", "gemma4_assistant", "mtp_own_kv")),
-        ("the best standalone drafter", ("standalone",)),
+def _rivals(known: Sequence[Design], subject: Design) -> str:
+    """The best rival of each kind: those that are faster than the subject, then the others."""
+    faster: list[str] = []
+    slower: list[str] = []
+    for name, families in _RIVALS:
+        rows = [design for design in known if design.first.family in families]
+        if not rows or subject.first.family in families:
+            continue
+        top = max(rows, key=_speed)
+        text = f"{name or _lower(top.best.label)} {top.best.speedup:.2f}×"
+        (faster if _speed(top) > _speed(subject) else slower).append(text)
+    return "".join(
+        f" {head}: {', '.join(texts)}." for head, texts in (("Faster", faster), ("Slower", slower)) if texts
     )
-    text = ""
-    for name, families in groups:
-        rows = [design.best for design in known if design.first.family in families]
-        if rows and best.first.family not in families:
-            top = max(rows, key=lambda row: row.decode_tokens_per_s or 0.0)
-            text += f", {name} {top.speedup:.2f}×"
-    return text
 
 
 def speedup_reading(records: Sequence[Record]) -> str:
@@ -80,9 +105,14 @@ def speedup_reading(records: Sequence[Record]) -> str:
     if top["speedup"] <= 1.0:
         return "No drafter pays here: decode plainly."
     text = f"Best: {_lower(top['label'])}, {top['speedup']:.2f}× at K = {top['draft_length']}"
-    low = top.get("speedup_low")
-    if low is not None and low < 1.0:
-        text += f"; the inputs' ranges do not exclude a loss (down to {low:.2f}×)"
+    heads = [record for record in tops if _is_head(record["drafter"])]
+    if heads and not _is_head(top["drafter"]):
+        head = max(heads, key=lambda record: record["speedup"])
+        text = f"{_upper(head['label'])}: {head['speedup']:.2f}× at K = {head['draft_length']}. {text}"
+    low, high = top.get("speedup_low"), top.get("speedup_high")
+    if low is not None and high is not None:
+        text += f" ({low:.2f}× to {high:.2f}× over the ranges of the inputs"
+        text += ", so it may also be slower than plain decoding)" if round(low, 2) < 1.0 else ")"
     if losing:
         text += f"; {len(losing)} of {len(tops)} drafters never pay"
     return text + "."
@@ -159,7 +189,7 @@ def ram_reading(records: Sequence[Record], *, free_bytes: float, device: str) ->
 def drafter_ram_reading(records: Sequence[Record]) -> str:
     """What the drafters' own RAM says."""
     totals = {record["drafter"]: record for record in records}
-    heads = [record for name, record in totals.items() if "mtp" in name or "assistant" in name]
+    heads = [record for name, record in totals.items() if _is_head(name)]
     alone = [record for name, record in totals.items() if "standalone" in name]
     if not heads or not alone:
         return "RAM that speculation adds to plain decoding, part by part."
@@ -242,6 +272,10 @@ def acceptance_reading(records: Sequence[Record]) -> str:
     ]
     text = "; ".join(said)
     return f"{text[:1].upper()}{text[1:]} ({records[0]['requests']} responses)."
+
+
+def _is_head(drafter: str) -> bool:
+    return "mtp" in drafter or "assistant" in drafter
 
 
 def _drafted(designs: Iterable[Design]) -> list[Design]:

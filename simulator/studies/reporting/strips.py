@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from simulator.acceptance.trace import Responses
 Record = dict[str, Any]
 TOKENS = 48
 PROMPT_CHARACTERS = 600
-UNKNOWN = "▯"
 
 
 def strip_records(
@@ -25,6 +24,7 @@ def strip_records(
     draft_length: int = 4,
     max_overlap: float | None = 0.2,
     tokens: int = TOKENS,
+    texts: Mapping[int, str] | None = None,
 ) -> list[Record]:
     """One typical response of each task under every drafter.
 
@@ -42,13 +42,16 @@ def strip_records(
         Leave out responses that share more of their 8-grams with training responses.
     tokens : int
         Show this many tokens of a response.
+    texts : mapping of int to str, optional
+        Texts of tokens that stand in no response, for rejected drafts.
 
     Returns
     -------
     list of dict
-        As `simulator.figures.strip.token_strip` wants them.
+        As `simulator.figures.strip.token_strip` wants them; a rejected draft whose text is not known is its
+        token id.
     """
-    known = _texts(responses)
+    known = {**(texts or {}), **_texts(responses)}
     kept = [trace.filtered(max_overlap=max_overlap) for trace in traces]
     records = []
     for task in tasks:
@@ -98,7 +101,7 @@ def _drafter(
         steps.append({
             "accepted": list(texts[at + 1 : at + 1 + accepted]),
             "bonus": texts[at + accepted + 1] if wide else None,
-            "rejected": [known.get(int(token), UNKNOWN) for token in drafts] if wide else [],
+            "rejected": [known.get(int(token), int(token)) for token in drafts] if wide else [],
         })  # fmt: skip
         shown += int(emitted)
     total, right = int(table.proposed.sum()), int(table.accepted.sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from simulator.acceptance.trace import (
     shipped_traces,
 )
 from simulator.drafters import build_drafter, list_drafters
+from simulator.errors import DraftscopeError
 from simulator.specs import list_targets, load_target
 from simulator.studies.evidence import TraceLike
 from simulator.studies.reporting import readings
@@ -27,6 +29,8 @@ from simulator.studies.reporting.strips import strip_records
 
 TRACED_TARGET = "smollm2_135m"
 STRIP_DRAFT_LENGTH = 4
+TOKEN_TEXTS_FILE = "token_texts.json"
+"""Beside the traces: texts of tokens that were drafted but stand in no response."""
 FEWEST_STEPS = 50
 """Shares of fewer steps are noise: left out of the acceptance by depth."""
 _FAMILIES = ("frozen_mtp", "mtp_head", "standalone", "ngram", "suffix")
@@ -132,9 +136,10 @@ def strips_of(
         return []
     known = list(dict.fromkeys(texts.tasks))
     wanted = known if tasks is None else [task for task in tasks if task in known]
+    tokens = _token_texts(given, responses, texts.target_id)
     of_target = [trace for trace in traces if trace.metadata.target_id == texts.target_id]
     return strip_records(of_target, texts, tasks=wanted, draft_length=STRIP_DRAFT_LENGTH,
-                         max_overlap=max_overlap)  # fmt: skip
+                         max_overlap=max_overlap, texts=tokens)  # fmt: skip
 
 
 def _responses(
@@ -151,3 +156,44 @@ def _responses(
         return load_shipped_responses(TRACED_TARGET) if TRACED_TARGET in shipped_targets() else None
     except TraceError:
         return None
+
+
+def _token_texts(
+    given: Sequence[TraceLike], responses: Responses | str | os.PathLike[str] | None, target_id: str
+) -> dict[int, str]:
+    """Texts of drafted tokens from the file beside the responses or the traces; empty where there is none."""
+    if isinstance(responses, (str, os.PathLike)):
+        beside = [Path(responses)]
+    elif given:
+        beside = [Path(trace) for trace in given if not isinstance(trace, Trace)]
+    else:
+        beside = list(shipped_traces(target_id).values()) if target_id in shipped_targets() else []
+    for path in dict.fromkeys(each.with_name(TOKEN_TEXTS_FILE) for each in beside):
+        if path.is_file():
+            return read_token_texts(path, target_id=target_id)
+    return {}
+
+
+def read_token_texts(path: str | os.PathLike[str], *, target_id: str) -> dict[int, str]:
+    """Token id -> text from a JSON file ``{"target": id, "texts": {"<token id>": text}}``.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    target_id : str
+        Target whose tokens are asked for; a file of another target gives nothing.
+
+    Raises
+    ------
+    DraftscopeError
+        If the file is not of this form.
+    """
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        target, texts = data["target"], {int(token): str(text) for token, text in data["texts"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise DraftscopeError(
+            f'{path}: not a file of token texts; allowed: {{"target": id, "texts": {{"<token id>": text}}}}.'
+        ) from None
+    return texts if target == target_id else {}
