@@ -23,6 +23,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from reference_impl.task_makers.data import in_split
+
 HERE = Path(__file__).parent
 Keyed = tuple[str, str]
 SKIPPED_FOLDERS = {
@@ -49,6 +51,8 @@ CODE_PACKAGES = (
     "inflection.py",
 )
 STDLIB_CORPUS_WORDS = 350_000
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
+HELD_WORDS = 12  # shorter sentences are boilerplate such as "Click Keyboard in the sidebar."
 
 
 def tidy(text: str) -> str:
@@ -72,7 +76,7 @@ def chunks(text: str, low: int, high: int) -> Iterator[str]:
     """Cut a text into runs of whole sentences of ``low`` to ``high`` words."""
     run: list[str] = []
     count = 0
-    for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z\"'(])", text):
+    for sentence in SENTENCE_END.split(text):
         words = len(sentence.split())
         if count >= low and count + words > high:
             yield " ".join(run)
@@ -280,6 +284,24 @@ def rows(items: Iterable[Keyed]) -> list[dict[str, str]]:
     return [{"key": key, "text": text} for text, key in first.items()]
 
 
+def held_sentences(data: Iterable[dict[str, str]]) -> set[str]:
+    """Return the sentences of `HELD_WORDS` words or more of the documents in the test split."""
+    texts = (row["text"] for row in data if in_split(row["key"], "test"))
+    return {s for text in texts for s in SENTENCE_END.split(text) if len(s.split()) >= HELD_WORDS}
+
+
+def without_held(data: Iterable[dict[str, str]], held: set[str]) -> list[dict[str, str]]:
+    """Return the rows, sentences in ``held`` cut out of training rows: two documents may share a sentence."""
+    kept = []
+    for row in data:
+        text = row["text"]
+        if in_split(row["key"], "train"):
+            for sentence in held.intersection(SENTENCE_END.split(text)):
+                text = re.sub(re.escape(sentence) + r"\s*", "", text).rstrip()
+        kept.append({**row, "text": text})
+    return kept
+
+
 def write_jsonl(path: Path, data: list[dict[str, str]]) -> None:
     """Write one row a line, gzip or xz by the name; no time stamp, so a rebuild gives the same bytes."""
     raw = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in data).encode("utf-8")
@@ -320,7 +342,6 @@ def main(root: Path) -> None:
         for piece in chunks(text, 80, 150)
         if 80 <= len(piece.split()) <= 150
     ]
-    write_jsonl(HERE / "passages.jsonl.gz", rows(passages))
     sentences = [
         (key, s)
         for key, text in wiki + facts + help_pages
@@ -329,6 +350,8 @@ def main(root: Path) -> None:
     ]
     rng.shuffle(sentences)
     write_jsonl(HERE / "sentences.jsonl.gz", rows(sentences[:9000]))
+    held = held_sentences(rows(passages) + rows(sentences[:9000]))
+    write_jsonl(HERE / "passages.jsonl.gz", without_held(rows(passages), held))
     questions = [(key, text.split("\n")[0]) for key, text in talk(root)]
     keep = [
         (key, q)
@@ -359,7 +382,7 @@ def main(root: Path) -> None:
         html_docs(root, "doc/postgresql-doc-15", "postgres"), wordnet(root), talk(root),
     )  # fmt: skip
     prose = [document for source in sources for document in documents(source)] + code[:end]
-    write_jsonl(HERE / "corpus.jsonl.xz", rows(prose))
+    write_jsonl(HERE / "corpus.jsonl.xz", without_held(rows(prose), held))
 
 
 if __name__ == "__main__":
