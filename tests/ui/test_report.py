@@ -24,18 +24,22 @@ PROBE = """
     if (document.documentElement.dataset.drawn !== "yes") { return window.setTimeout(report, 50); }
     var wide = Array.prototype.filter.call(document.querySelectorAll("body *"), function (node) {
       return node.getBoundingClientRect().right > window.innerWidth + 1 &&
-        !node.closest(".scroll, nav, svg, .sr, pre");
+        !node.closest(".scroll, svg, .sr, pre");
     });
     var plots = Array.prototype.filter.call(document.querySelectorAll(".plot"), function (node) {
       return node.offsetParent !== null;
     });
+    var empty = function (node) { return !node.querySelector(".main-svg .trace, .main-svg .bars"); };
+    var height = document.documentElement.scrollHeight, undrawn = plots.filter(empty).length;
+    var nav = document.querySelector("nav"), first = !empty(plots[0]);
+    window.dispatchEvent(new Event("beforeprint"));
     var text = JSON.stringify({
       errors: window.errors, width: window.innerWidth, page: getComputedStyle(document.body).backgroundColor,
       wide: wide.slice(0, 5).map(function (node) { return node.tagName + "." + node.className; }),
       plots: plots.length,
-      empty: plots.filter(function (node) {
-        return !node.querySelector(".main-svg .trace, .main-svg .bars");
-      }).length,
+      empty: plots.filter(empty).length, undrawn: undrawn, first: first,
+      growth: document.documentElement.scrollHeight - height,
+      hidden: nav.scrollWidth - nav.clientWidth,
       ink: getComputedStyle(document.querySelector(".plot .xtitle")).fill,
       requests: performance.getEntriesByType("resource").map(function (entry) { return entry.name; })
     });
@@ -151,6 +155,27 @@ def test_both_blocks_and_all_parts_are_there(page: str) -> None:
         assert words in page, words
 
 
+def test_height_is_kept_before_a_figure_is_drawn(outline: Outline) -> None:
+    for _, attrs in outline.tags:
+        if attrs.get("class") == "plot":
+            assert re.fullmatch(r"height:\d{3}px", attrs["style"] or ""), attrs["id"]
+
+
+def test_plotly_is_data_until_a_figure_needs_it(page: str) -> None:
+    assert page.count('<script type="text/plain" id="plotly">') == 1
+    assert page.index('id="plotly"') > page.index("</main>")
+
+
+def test_the_head_is_named_first(page: str, data: dict[str, Any]) -> None:
+    assert "<h1>draftscope: the frozen MTP head" in page
+    assert re.search(r'<p class="answer">On Pixel 9, the frozen MTP head ', page)
+    table = page[page.index('<table id="compare">') : page.index("</table>")]
+    names = re.findall(r'<tr><th scope="row">([^<]+)', table)
+    measured = names[: names.index("plain decoding") + 1]
+    assert measured[0] == "frozen MTP head" and measured[-1] == "plain decoding"
+    assert any(name.startswith("standalone") for name in measured[1:-1])
+
+
 def test_controls_work_from_the_keyboard(outline: Outline) -> None:
     radios = [attrs for tag, attrs in outline.tags if tag == "input"]
     assert [attrs["type"] for attrs in radios] == ["radio", "radio"]
@@ -230,6 +255,16 @@ def test_draws_everything_without_errors_or_requests(chromium: str, page: str, t
     assert seen["plots"] > 15 and seen["empty"] == 0
     assert seen["wide"] == []
     assert seen["page"] == "rgb(255, 255, 255)" and seen["ink"] == "rgb(82, 96, 109)"
+
+
+@pytest.mark.browser
+def test_far_figures_wait_and_keep_their_place(chromium: str, page: str, tmp_path: Path) -> None:
+    seen = browse(chromium, page, tmp_path, "--window-size=1200,1500")
+    assert seen["errors"] == []
+    assert seen["first"], "the first figure is drawn at once"
+    assert 0 < seen["undrawn"] < seen["plots"], "those far below are not"
+    assert seen["growth"] == 0, "drawing moves nothing"
+    assert seen["wide"] == [] and seen["hidden"] <= 0, "the navigation is whole"
 
 
 @pytest.mark.browser
