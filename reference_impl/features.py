@@ -8,7 +8,6 @@ similar length from all the shards of a folder. It does not know what is trained
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+
+from simulator.files import whole_file
 
 from .errors import ReferenceImplError
 from .generate import Generation
@@ -67,9 +68,8 @@ def write_shard(
         tensors[f"values.{layer}"] = torch.cat(
             [g.values[row].transpose(0, 1) for g in usable if g.values is not None]
         )
-    temporary = path.with_suffix(".tmp")
-    save_file({k: v.contiguous() for k, v in tensors.items()}, temporary, metadata={"task": task})
-    os.replace(temporary, path)
+    with whole_file(path, error=ReferenceImplError) as temporary:
+        save_file({k: v.contiguous() for k, v in tensors.items()}, temporary, metadata={"task": task})
 
 
 class FeatureStore:

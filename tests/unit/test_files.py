@@ -132,3 +132,12 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
 def test_a_name_as_long_as_the_system_allows(tmp_path: Path) -> None:
     write(tmp_path / ("x" * 255))
     assert [len(each.name) for each in tmp_path.iterdir()] == [255]
+
+
+def test_parity_refuses_before_it_loads_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    from reference_impl.parity import main as parity
+
+    with pytest.raises(SystemExit) as stop:
+        parity(["--out", str(tmp_path)])
+    assert stop.value.code == 2 and "is a folder; allowed" in capsys.readouterr().err
