@@ -3,37 +3,49 @@
 Scores are conditional acceptance by depth along the target's text, which ranks designs; what a design is
 worth in tokens per step is measured by traces (``collect.py``). It does not know how the features were
 collected.
+
+``python -m reference_impl.ablate --train FOLDER --test FOLDER`` runs what is missing in the shipped results
+and prints the table; without folders it prints the table of the shipped results.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
-import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from simulator.files import whole_file
+
 from .drafters.mtp_head import MTPHead
+from .errors import ReferenceImplError
 from .features import FeatureStore
+from .fetch import load_target
 from .gguf_target import Target
-from .pipeline import build_drafter, draft_vocabulary
+from .pipeline import HEAD_DIMS, build_drafter, draft_vocabulary
 from .train import TrainConfig, head_loss, make_labels, train
 
-#: What differs from the base design: head fields, training fields, share of the training shards.
+RESULTS = Path(__file__).parent / "checkpoints" / "ablations.json"
+
+#: What differs from the base design: start, head fields, training fields, share of the training shards.
 VARIANTS: dict[str, dict[str, Any]] = {
     "base": {},
-    "two_layers": {"head": {"kv_layers": (24, 29)}},
+    "from_noise": {"warm": False},
+    "two_layers": {"head": {"kv_layers": (18, 29)}},
     "one_layer": {"head": {"kv_layers": (29,)}},
     "last_layers_only": {"head": {"kv_layers": (28, 29, 28, 29)}},
+    "layers_12_20_24_29": {"head": {"kv_layers": (12, 20, 24, 29)}},
     "without_hidden_state": {"head": {"use_hidden": False}},
     "unroll_1": {"train": {"unroll": 1}},
     "unroll_4": {"train": {"unroll": 4}},
     "quarter_of_data": {"share": 0.25},
-    "half_of_training": {"positions": 0.5},
+    "quarter_of_training": {"positions": 0.25},
 }
 
 
@@ -43,7 +55,7 @@ def ablate(
     test_folder: Path,
     out: Path,
     *,
-    positions: int = 60_000,
+    positions: int = 30_000,
     depths: int = 4,
     report: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
@@ -70,9 +82,8 @@ def ablate(
         if name in results:
             continue
         results[name] = _variant(target, train_folder, test_folder, change, positions, depths)
-        temporary = out.with_name(out.name + ".tmp")
-        temporary.write_text(json.dumps(results, indent=1) + "\n")
-        os.replace(temporary, out)
+        with whole_file(out, error=ReferenceImplError, make_folder=True) as temporary:
+            temporary.write_text(json.dumps(results, indent=1) + "\n")
         if report:
             report(f"ablation {name}: {results[name]['tasks']}")
     return results
@@ -81,10 +92,11 @@ def ablate(
 def _variant(
     target: Target, train_folder: Path, test_folder: Path, change: dict[str, Any], positions: int, depths: int
 ) -> dict[str, Any]:
-    layers = tuple(sorted({12, 18, 24, 29, *change.get("head", {}).get("kv_layers", ())}))
+    layers = tuple(sorted(set(change.get("head", {}).get("kv_layers", HEAD_DIMS["kv_layers"]))))
     store = FeatureStore(train_folder, layers, share=change.get("share", 1.0))
     ids = draft_vocabulary(FeatureStore(train_folder, ()), target.backbone.config.vocab_size)
-    head = build_drafter("mtp_head", target, ids, changes=change.get("head"))
+    warm = store if change.get("warm", True) else None
+    head = build_drafter("mtp_head", target, ids, warm, changes=change.get("head"))
     config = TrainConfig(
         positions=int(positions * change.get("positions", 1.0)),
         anchors_per_batch=512,
@@ -104,8 +116,6 @@ def _variant(
 @torch.no_grad()
 def score(head: MTPHead, store: FeatureStore, embedding: Tensor, *, depths: int) -> dict[str, list[float]]:
     """Conditional acceptance at depth 1, 2, .. along the target's own text, by task."""
-    index = torch.full((embedding.shape[0],), -1)
-    index[head.draft_ids] = torch.arange(len(head.draft_ids))
     config = dataclasses.replace(TrainConfig(positions=1), unroll=depths, depth_keep=1.0)
     generator = torch.Generator().manual_seed(0)
     totals: dict[str, Tensor] = {}
@@ -114,8 +124,64 @@ def score(head: MTPHead, store: FeatureStore, embedding: Tensor, *, depths: int)
         for rows in torch.arange(store.sequence_count(shard)).split(16):
             batch = store.load(shard, rows.tolist())
             columns = int((batch.last - batch.first).max()) + 1
-            labels = make_labels(batch, embedding[head.draft_ids], index, columns + depths, 0.5)
+            labels = make_labels(batch, embedding, head.draft_ids, columns + depths, 0.5)
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 _, counts = head_loss(head, batch, embedding, labels, config, generator)
             total[: len(counts)] += torch.tensor(counts, dtype=torch.float32)
     return {task: [round(float(c / n), 4) if n else 0.0 for c, n in total] for task, total in totals.items()}
+
+
+def table(results: dict[str, Any], depth: int = 4) -> str:
+    """Markdown: for each variant and task the mean acceptance length at ``depth`` that the scores compose to.
+
+    ``1 + a_1 + a_1 a_2 + ..`` over the conditional acceptances ``a_k`` along the target's text: what a step
+    emits when its anchors are drawn evenly from the text.
+    """
+    tasks = list(next(iter(results.values()))["tasks"])
+    lines = [
+        "| variant | parameters | anchors | " + " | ".join(tasks) + " |",
+        "|---|" + "---:|" * (2 + len(tasks)),
+    ]
+    for name, found in results.items():
+        cells = []
+        for task in tasks:
+            product = total = 1.0
+            for rate in found["tasks"][task][:depth]:
+                product *= rate
+                total += product
+            cells.append(f"{total:.2f}")
+        lines.append(f"| {name} | {found['parameters']:,} | {found['positions']:,} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the missing variants and print the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m reference_impl.ablate", description="Compare heads that differ in one choice."
+    )
+    parser.add_argument("--train", type=Path, help="feature shards to train on")
+    parser.add_argument("--test", type=Path, help="feature shards of other prompts to score on")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="results, resumed where it exists")
+    parser.add_argument("--positions", type=int, default=30_000, help="training anchors of the base design")
+    arguments = parser.parse_args(argv)
+    if (arguments.train is None) != (arguments.test is None):
+        parser.error("--train and --test: give both, or neither to print what is there")
+    try:
+        if arguments.train is not None:
+
+            def report(line: str) -> None:
+                sys.stderr.write(f"{line}\n")
+                sys.stderr.flush()
+
+            target = load_target(torch.bfloat16)
+            ablate(target, arguments.train, arguments.test, arguments.out,
+                   positions=arguments.positions, report=report)  # fmt: skip
+        if not arguments.out.exists():
+            raise ReferenceImplError(f"--out: {arguments.out} does not exist; give --train and --test")
+        sys.stdout.write(table(json.loads(arguments.out.read_text())) + "\n")
+    except ValueError as problem:
+        parser.error(str(problem))
+
+
+if __name__ == "__main__":
+    main()

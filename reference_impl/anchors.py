@@ -25,6 +25,7 @@ from .drafters.mtp_head import MTPHead
 from .drafters.ngram import NGramLookup
 from .drafters.standalone import Standalone
 from .drafters.suffix import SuffixLookup
+from .drafters.vocabulary import request_vocabulary
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ class TargetPass:
     cache: KVCache
     log_probs: Tensor
     gap: Tensor
+
+    @property
+    def prompt(self) -> Tensor:
+        """The prompt's tokens, ``(P,)``."""
+        return self.tokens[: self.prompt_length]
 
     @property
     def anchors(self) -> int:
@@ -125,22 +131,24 @@ def head_drafts(head: MTPHead, backbone: Backbone, read: TargetPass, depth: int)
     values = [read.cache.values[i] for i in head.config.kv_layers]
     hidden_slots = torch.arange(read.cache.capacity) >= position[:, None]
     mask = torch.zeros(hidden_slots.shape, dtype=keys[0].dtype).masked_fill_(hidden_slots, float("-inf"))
-    label = _labels(head.draft_ids, read)
+    ids = request_vocabulary(head.draft_ids, read.prompt)
+    rows_of_head = backbone.weights.embedding[ids]
+    label = _labels(ids, read)
     token, state = read.tokens[position][None], read.hidden[position - 1][None]
     columns = []
     for k in range(1, depth + 1):
         twice = k > 1
         rows = torch.cat([position, position]) if twice else position
         visible = mask.repeat(2, 1) if twice else mask
-        features, state = head.step(
+        state = head.step(
             backbone.embed(token), state, keys, values, visible[None, None], head.rotary(rows[None])
         )
-        logits = head.logits(features)[0].float()
+        logits = F.linear(state, rows_of_head)[0].float()
         free, forced = (logits[:count], logits[count:]) if twice else (logits, logits)
         column = _score(free, forced, _ahead(label, k - 1, -1))
-        columns.append((head.draft_ids[column[0]], *column[1:]))
+        columns.append((ids[column[0]], *column[1:]))
         state = state if twice else state.repeat(1, 2, 1)
-        token = torch.cat([head.draft_ids[column[0]], _ahead(read.tokens[position], k, 0)])[None]
+        token = torch.cat([ids[column[0]], _ahead(read.tokens[position], k, 0)])[None]
     return _stack(columns)
 
 
@@ -153,9 +161,10 @@ def standalone_drafts(model: Standalone, read: TargetPass, depth: int) -> Anchor
     """
     count, length = read.anchors, len(read.tokens) - 1
     position = read.prompt_length + torch.arange(count)
-    table = model.embedding.weight[model.draft_ids]
+    ids = request_vocabulary(model.draft_ids, read.prompt)
+    table = model.embedding.weight[ids]
     cache = model.new_cache(length + count * (depth - 1), table.dtype)
-    label = _labels(model.draft_ids, read)
+    label = _labels(ids, read)
     features = model(read.tokens[None, :length], cache=cache)[0, position]
     text_logits = F.linear(features, table).float()
     _, _, rank, forced_prob, _ = _score(text_logits, text_logits, label)
@@ -172,7 +181,7 @@ def standalone_drafts(model: Standalone, read: TargetPass, depth: int) -> Anchor
             logits = F.linear(features, table).float()
         choice, probability, _, _, gap = _score(logits, logits, label)
         ranks, probabilities = _ahead(rank, k - 1, -1), _ahead(forced_prob, k - 1, 0.0)
-        columns.append((model.draft_ids[choice], probability, ranks, probabilities, gap))
+        columns.append((ids[choice], probability, ranks, probabilities, gap))
     return _stack(columns)
 
 
@@ -204,11 +213,11 @@ def lookup_drafts(lookup: NGramLookup | SuffixLookup, read: TargetPass, depth: i
     )
 
 
-def _labels(draft_ids: Tensor, read: TargetPass) -> Tensor:
-    """Draft-vocabulary index of ``y_{t+1}`` at each anchor, -1 where the vocabulary lacks it."""
-    text = read.tokens[read.prompt_length + 1 :]
-    index = torch.searchsorted(draft_ids, text).clamp(max=len(draft_ids) - 1)
-    return torch.where(draft_ids[index] == text, index, -1)
+def _labels(ids: Tensor, read: TargetPass) -> Tensor:
+    """Index in the request's vocabulary of ``y_{t+1}`` at each anchor, -1 where that lacks it."""
+    index = torch.full((read.log_probs.shape[-1],), -1)
+    index[ids] = torch.arange(len(ids))
+    return index[read.tokens[read.prompt_length + 1 :]]
 
 
 def _ahead(column: Tensor, k: int, fill: float) -> Tensor:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from .linear import linear, pack
 
@@ -96,6 +96,14 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return weight * F.rms_norm(x.float(), weight.shape, None, eps).to(x.dtype)
 
 
+class RMSNorm(nn.RMSNorm):
+    """Trainable norm that computes in the dtype of its weight, whatever autocast made of the input."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise the last axis."""
+        return super().forward(x.to(self.weight.dtype))
+
+
 def rope_tables(capacity: int, head_dim: int, theta: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Tables ``(capacity, head_dim)`` of rotary embedding, half-split layout.
 
@@ -165,7 +173,13 @@ class Backbone:
 
     @torch.inference_mode()
     def forward(
-        self, tokens: Tensor, cache: KVCache, start: int | Tensor, *, span: int | None = None
+        self,
+        tokens: Tensor,
+        cache: KVCache,
+        start: int | Tensor,
+        *,
+        span: int | None = None,
+        queries: dict[int, Tensor] | None = None,
     ) -> Tensor:
         """Run one pass and write its keys and values into the cache.
 
@@ -179,6 +193,9 @@ class Backbone:
         span : int, optional
             Attend over the first ``span`` slots (at least ``start + width``). Fixing it, together with the
             width, fixes every kernel's shape, which is what makes two runs bit for bit equal.
+        queries : dict of int to Tensor, optional
+            The queries of the layers that are its keys are put in, before rotation:
+            ``(batch, heads, width, head_dim)``.
 
         Returns
         -------
@@ -210,6 +227,8 @@ class Backbone:
         for i, layer in enumerate(self._layers):
             qkv = linear(rms_norm(x, layer.input_norm, cfg.rms_norm_eps), layer.qkv)
             qkv = qkv.view(batch, width, heads + 2 * kv_heads, cfg.head_dim).transpose(1, 2)
+            if queries is not None and i in queries:
+                queries[i] = qkv[:, :heads]
             rotated = rotate(qkv[:, : heads + kv_heads], cos, sin)
             q, k, v = rotated[:, :heads], rotated[:, heads:], qkv[:, heads + kv_heads :]
             if rows is None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+
+from simulator.files import whole_file
 
 from .drafters.mtp_head import MTPHead, MTPHeadConfig
 from .drafters.standalone import Standalone, StandaloneConfig
@@ -21,15 +22,10 @@ _FAMILIES = {"mtp_head": (MTPHeadConfig, MTPHead), "standalone": (StandaloneConf
 
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    try:
+    with whole_file(path, error=ReferenceImplError, make_folder=True) as temporary:
         save_file(
             {k: v.detach().contiguous().clone() for k, v in tensors.items()}, temporary, metadata=metadata
         )
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -100,6 +96,20 @@ def load_drafter(
     model.load_state_dict(floats)
     model = model.to(dtype).eval().requires_grad_(False)
     return model, metadata
+
+
+def load_weights(path: Path, model: MTPHead | Standalone, *, target_sha256: str) -> None:
+    """Take a checkpoint's weights over into a model of the same dimensions; its draft vocabulary stays.
+
+    Raises
+    ------
+    ReferenceImplError
+        Not a drafter, another target's, or other dimensions.
+    """
+    found, _ = load_drafter(path, target_sha256=target_sha256)
+    if found.config != model.config:
+        raise ReferenceImplError(f"{path}: given {found.config}, allowed {model.config}")
+    model.load_state_dict({**found.state_dict(), "draft_ids": model.draft_ids})
 
 
 def save_training_state(

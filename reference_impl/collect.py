@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from simulator.acceptance.trace import TraceMetadata, write_responses, write_trace
+from simulator.files import whole_file
 
 from .anchors import AnchorDrafts, TargetPass, drafts_at_anchors, read_response
 from .errors import ReferenceImplError
@@ -190,7 +190,10 @@ def write_traces(
     date: str,
     note: str = "",
 ) -> list[Path]:
-    """Write ``<folder>/<target id>/<drafter id>.parquet`` and ``responses.parquet``; the trace paths."""
+    """Write ``<folder>/<target id>/<drafter id>.parquet``; the trace paths.
+
+    Beside them ``responses.parquet`` and ``token_texts.json``, the text of every token that was drafted.
+    """
     home = folder / target.id
     paths = []
     for drafter in drafters:
@@ -211,6 +214,11 @@ def write_traces(
         paths.append(home / f"{drafter.id}.parquet")
         write_trace(paths[-1], columns, metadata)
     write_responses(home / "responses.parquet", to_responses(target, requests))
+    drafted = np.unique(np.concatenate([collected[d.id].columns["draft_token"].ravel() for d in drafters]))
+    decode = target.tokenizer.decode
+    texts = {str(t): decode([t], skip_special_tokens=False) for t in drafted.tolist() if t >= 0}
+    with whole_file(home / "token_texts.json", error=ReferenceImplError) as temporary:
+        temporary.write_text(json.dumps({"target": target.id, "texts": texts}, ensure_ascii=False, indent=0))
     return paths
 
 
@@ -235,8 +243,8 @@ def _load(shard: Path | None, digest: str) -> Columns | None:
 def _save(shard: Path | None, digest: str, columns: Columns) -> None:
     if shard is None:
         return
-    shard.parent.mkdir(parents=True, exist_ok=True)
-    temporary = shard.with_name(shard.name + ".tmp")
-    with temporary.open("wb") as handle:
+    with (
+        whole_file(shard, error=ReferenceImplError, make_folder=True) as temporary,
+        temporary.open("wb") as handle,
+    ):
         np.savez(handle, digest=np.array(digest), **columns)
-    os.replace(temporary, shard)

@@ -17,16 +17,17 @@ from typing import Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from .backbone import Backbone, KVCache, greedy
+from .backbone import Backbone, KVCache
 from .checkpoint import load_drafter
 from .decode import Drafter
 from .drafters.mtp_head import MTPHead
 from .drafters.ngram import NGramLookup
 from .drafters.standalone import Standalone
 from .drafters.suffix import SuffixLookup
+from .drafters.vocabulary import RequestHead
 from .errors import ReferenceImplError
 from .gguf_target import Target, file_sha256
-from .linear import linear, pack, pack_module
+from .linear import pack_module
 
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
 Model = TypeVar("Model", bound=torch.nn.Module)
@@ -119,11 +120,13 @@ class LiveHead:
                 f"allowed {backbone.config.hidden_size} (the target's)"
             )
         self.head = for_inference(head)
+        self.lm_head = RequestHead(backbone.weights.embedding, head.draft_ids)
         self._backbone = backbone
 
     def prefill(self, prompt: Sequence[int], cache: KVCache) -> None:
-        """Remember whose cache to read."""
+        """Remember whose cache to read and which tokens the prompt brings."""
         self._cache = cache
+        self.lm_head.start(prompt)
 
     def visible(self, n: int) -> tuple[list[Tensor], list[Tensor]]:
         """Keys and values ``[0, n)`` of the layers the head reads: views of the target's own storage."""
@@ -142,9 +145,8 @@ class LiveHead:
         drafts: list[Tensor] = []
         probabilities: list[Tensor] = []
         for _ in range(k):
-            features, state = self.head.step(self._backbone.embed(token), state, keys, values, None, rotary)
-            choice, probability = top1(self.head.logits(features))
-            token = self.head.draft_ids[choice]
+            state = self.head.step(self._backbone.embed(token), state, keys, values, None, rotary)
+            token, probability = self.lm_head.choose(state)
             drafts.append(token)
             probabilities.append(probability)
         return _lists(drafts, probabilities)
@@ -158,13 +160,12 @@ class LiveStandalone:
 
     def __init__(self, model: Standalone) -> None:
         self.model = for_inference(model)
-        weight = self.model.embedding.weight
-        self._rows = pack(weight[self.model.draft_ids])
-        self._dtype = weight.dtype
+        self.lm_head = RequestHead(self.model.embedding.weight, self.model.draft_ids)
 
     def prefill(self, prompt: Sequence[int], cache: KVCache) -> None:
         """Read the prompt into its own cache."""
-        self.cache = self.model.new_cache(cache.capacity, self._dtype)
+        self.lm_head.start(prompt)
+        self.cache = self.model.new_cache(cache.capacity, self.model.embedding.weight.dtype)
         self.length = 0
         self._read(prompt)
 
@@ -182,8 +183,7 @@ class LiveStandalone:
         drafts: list[Tensor] = []
         probabilities: list[Tensor] = []
         for _ in range(k):
-            choice, probability = top1(linear(self._read(unread), self._rows))
-            token = self.model.draft_ids[choice]
+            token, probability = self.lm_head.choose(self._read(unread))
             unread = [int(token)]
             drafts.append(token)
             probabilities.append(probability)
@@ -225,12 +225,6 @@ def for_inference(model: Model) -> Model:
         model = copy.deepcopy(model)
         pack_module(model)
     return model
-
-
-def top1(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Index of the largest logit (ties: the lowest) and its probability, over the last axis."""
-    choice = greedy(logits)
-    return choice, logits.softmax(-1, dtype=torch.float32).gather(-1, choice[..., None])[..., 0]
 
 
 def _lists(drafts: list[Tensor], probabilities: list[Tensor]) -> tuple[list[int], list[float]]:

@@ -31,6 +31,7 @@ from .generate import generate_batch
 from .gguf_target import Target
 from .responses import training_responses
 from .tasks import TASKS, prompts
+from .warm_start import warm_start
 
 #: Target layers whose keys and values are kept with the features (heads read some of them).
 KV_LAYERS = (12, 17, 18, 20, 23, 24, 28, 29)
@@ -104,31 +105,32 @@ def build_drafter(
     drafter_id: str,
     target: Target,
     draft_ids: Tensor,
+    store: FeatureStore | None = None,
     *,
     seed: int = 0,
     changes: Mapping[str, Any] | None = None,
 ) -> MTPHead | Standalone:
-    """An untrained drafter of one of the known designs, started from the target's embedding geometry.
+    """An untrained drafter of one of the known designs.
 
-    ``changes`` replaces fields of the head's configuration (ablations).
+    A head starts from linear fits on the sequences of ``store`` (from noise without one), a standalone
+    drafter from the target's embedding geometry. ``changes`` replaces fields of the head's configuration.
     """
     torch.manual_seed(seed)
     config = target.backbone.config
-    embedding = target.backbone.weights.embedding
     model: MTPHead | Standalone
     if drafter_id == "mtp_head":
         head = MTPHeadConfig(
             target_hidden_size=config.hidden_size,
-            width=384,
-            kv_layers=(12, 18, 24, 29),
             num_attention_heads=config.num_attention_heads,
             num_key_value_heads=config.num_key_value_heads,
             head_dim=config.head_dim,
-            intermediate_size=1024,
             draft_vocab_size=len(draft_ids),
             rope_theta=config.rope_theta,
+            **HEAD_DIMS,
         )
         model = MTPHead(replace(head, **(changes or {})), draft_ids)
+        if store is not None:
+            warm_start(model, target.backbone, store)
     elif drafter_id in STANDALONE_DIMS:
         model = Standalone(
             StandaloneConfig(
@@ -136,23 +138,27 @@ def build_drafter(
             ),
             draft_ids,
         )
+        model.initialise_from(target.backbone.weights.embedding)
     else:
         allowed = ["mtp_head", *STANDALONE_DIMS]
         raise ReferenceImplError(f"drafter: given {drafter_id!r}, allowed {allowed}")
-    model.initialise_from(embedding)
     return model
 
+
+#: The layers are those with the target's induction heads (attention to what followed the last occurrence of a
+#: token: 17, 18, 23) and its last one.
+HEAD_DIMS: dict[str, Any] = {"width": 384, "kv_layers": (17, 18, 23, 29), "intermediate_size": 1024}
 
 #: ``standalone_total`` has the head's total parameters, most of them in its table; ``standalone_body`` has
 #: the head's parameters outside tables and LM heads, and a table of its own on top.
 STANDALONE_DIMS: dict[str, dict[str, int]] = {
     "standalone_total": {
-        "width": 144,
+        "width": 112,
         "num_hidden_layers": 8,
-        "num_attention_heads": 3,
+        "num_attention_heads": 2,
         "num_key_value_heads": 1,
-        "head_dim": 48,
-        "intermediate_size": 768,
+        "head_dim": 56,
+        "intermediate_size": 504,
     },
     "standalone_body": {
         "width": 256,

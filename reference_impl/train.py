@@ -49,7 +49,7 @@ class TrainConfig:
     positions: int
     anchors_per_batch: int = 640
     unroll: int = 8
-    depth_keep: float = 0.65
+    depth_keep: float = 0.5
     depth_weight: float = 0.9
     hard_weight: float = 0.5
     learning_rate: float = 1e-3
@@ -64,29 +64,33 @@ class TrainConfig:
 class Labels:
     """Soft labels of the anchors of a batch.
 
-    ``probabilities (b, columns, draft_vocab)`` where column ``a + k - 1`` labels draft ``k`` of anchor column
-    ``a``; ``argmax (b, columns)`` is the true token as an index into the draft vocabulary, -1 where absent.
+    ``ids`` are the tokens that have a row in this batch: the draft vocabulary and all tokens of its texts.
+    ``probabilities (b, columns, len(ids))`` where column ``a + k - 1`` labels draft ``k`` of anchor column
+    ``a``; ``argmax (b, columns)`` is the true token as an index into ``ids``.
     """
 
+    ids: Tensor
     probabilities: Tensor
     argmax: Tensor
 
 
 def make_labels(
-    batch: FeatureBatch, embedding_rows: Tensor, draft_index: Tensor, columns: int, hard: float
+    batch: FeatureBatch, embedding: Tensor, draft_ids: Tensor, columns: int, hard: float
 ) -> Labels:
     """Soft labels from cached hidden states: row ``t + 1`` of the target predicts ``tokens[t + 2]``."""
+    ids = torch.cat([draft_ids, batch.tokens.flatten()]).unique()
+    index = torch.zeros(embedding.shape[0], dtype=torch.int64)
+    index[ids] = torch.arange(len(ids))
     length = batch.hidden.shape[1]
     steps = torch.arange(columns)
     rows = (batch.first[:, None] + 1 + steps).clamp(max=length - 1)
     hidden = torch.gather(batch.hidden, 1, rows[..., None].expand(-1, -1, batch.hidden.shape[-1]))
-    probabilities = F.linear(hidden, embedding_rows).float().softmax(-1)
-    label = draft_index[torch.gather(batch.tokens, 1, (rows + 1).clamp(max=length))]
+    probabilities = F.linear(hidden, embedding[ids]).float().softmax(-1)
+    label = index[torch.gather(batch.tokens, 1, (rows + 1).clamp(max=length))]
     answered = rows + 1 >= batch.prompt_lengths[:, None]  # a prompt's tokens are not the target's choice
-    known = ((label >= 0) & answered).float()[..., None]
-    probabilities = probabilities.mul_(1 - hard * known)
-    probabilities.scatter_add_(2, label.clamp(min=0)[..., None], hard * known)
-    return Labels(probabilities.to(torch.bfloat16), label)
+    share = hard * answered.float()[..., None]
+    probabilities = probabilities.mul_(1 - share).scatter_add_(2, label[..., None], share)
+    return Labels(ids, probabilities.to(torch.bfloat16), label)
 
 
 def head_loss(
@@ -125,13 +129,11 @@ def head_loss(
         tokens = torch.gather(batch.tokens, 1, token_at.clamp(max=length))
         mask = torch.zeros(*position.shape, length, dtype=keys[0].dtype)
         mask = mask.masked_fill_(slots > rows[..., None], float("-inf"))[:, None]
-        features, state = head.step(
-            F.embedding(tokens, embedding), state, keys, values, mask, head.rotary(rows + 1)
-        )
-        features, target = features[valid], labels.probabilities[:, columns + depth][valid]
+        state = head.step(F.embedding(tokens, embedding), state, keys, values, mask, head.rotary(rows + 1))
+        target = labels.probabilities[:, columns + depth][valid]
         label = labels.argmax[:, columns + depth][valid]
         if len(label):
-            logits = head.logits(features).float()
+            logits = F.linear(state[valid], embedding[labels.ids]).float()
             loss = -(target * F.log_softmax(logits, -1)).sum(-1).mean()
             total, weights = total + weight * loss, weights + weight
             scores.append((int((logits.argmax(-1) == label).sum()), len(label)))
@@ -152,7 +154,7 @@ def standalone_loss(
     features = torch.gather(
         features, 1, position.clamp(max=length - 1)[..., None].expand(-1, -1, features.shape[-1])
     )[valid]
-    logits = model.logits(features).float()
+    logits = F.linear(features, model.embedding.weight[labels.ids]).float()
     label = labels.argmax[:, columns][valid]
     loss = -(labels.probabilities[:, columns][valid] * F.log_softmax(logits, -1)).sum(-1).mean()
     return loss, [(int((logits.argmax(-1) == label).sum()), len(label))]
@@ -160,7 +162,7 @@ def standalone_loss(
 
 def make_optimisers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
     """Muon for the matrices inside the network, AdamW for tables, heads and norms."""
-    tables = ("embedding.weight", "lm_head.weight")
+    tables = ("embedding.weight",)
     inner = [p for n, p in model.named_parameters() if p.ndim == 2 and n not in tables]
     rest = [p for n, p in model.named_parameters() if p.ndim != 2 or n in tables]
     return [
@@ -201,9 +203,6 @@ def train(
     seen, batches_done, spent = 0, 0, 0.0
     if state_path is not None and state_path.exists():
         seen, batches_done, spent = load_training_state(state_path, model, optimisers, generator)
-    draft_index = torch.full((embedding.shape[0],), -1)
-    draft_index[model.draft_ids] = torch.arange(len(model.draft_ids))
-    rows = embedding[model.draft_ids]
     started = saved = time.monotonic()
     window: list[list[tuple[int, int]]] = []
     accuracy = 0.0
@@ -212,7 +211,9 @@ def train(
         while seen < config.positions:
             batch = next(stream)
             columns = int((batch.last - batch.first).max()) + 1
-            labels = make_labels(batch, rows, draft_index, columns + config.unroll, config.hard_weight)
+            labels = make_labels(
+                batch, embedding, model.draft_ids, columns + config.unroll, config.hard_weight
+            )
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 if isinstance(model, MTPHead):
                     loss, scores = head_loss(model, batch, embedding, labels, config, generator)

@@ -48,9 +48,9 @@ def readable(unit: str, value: float) -> tuple[str, float]:
     return fitting[-1] if fitting else units[0]
 
 
-def rounded(value: float, digits: int = 3) -> str:
+def rounded(value: float | None, digits: int = 3) -> str:
     """A number with so many significant digits, no exponent, thousands kept; ``-`` where it is not known."""
-    if not math.isfinite(value):
+    if value is None or not math.isfinite(value):
         return "-"
     if value == 0:
         return "0"

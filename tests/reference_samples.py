@@ -95,7 +95,7 @@ def tiny_head(backbone: Backbone, *, seed: int = 0, noise: float = 0.25, draft_v
     with torch.no_grad():
         head.pre_projection.weight.mul_(noise)
         head.pre_projection.weight[:, :32] += torch.diag(backbone.weights.final_norm.float())
-        head.lm_head.weight.copy_(backbone.weights.embedding[head.draft_ids].float())
+        head.post_projection.weight.mul_(noise).add_(torch.eye(32))
         for layer in head.layers:
             layer.attention_output.weight.mul_(noise)
             layer.down.weight.mul_(noise)

@@ -4,7 +4,8 @@ The head joins the target's embedding of the pending token with a state, project
 width, and runs a few layers that have *queries only*: each cross-attends the keys and values that one layer
 of the frozen target already holds in its cache. It owns no cache and needs no prefill. Its output, projected
 back up, is the state of the next draft, so drafts are made one after another while the position and the
-visible keys stay those of the step's start.
+visible keys stay those of the step's start. The same state is read by rows of the target's own LM head: those
+of a fixed draft vocabulary and of the request's prompt (``vocabulary.py``), so the head owns no table at all.
 
 At the start of a step the state is the target's post-final-norm hidden state at the last verified position
 ``t`` and the pending token is ``x[t+1]``, so the first draft is ``x[t+2]`` (the pairing matters: one off, and
@@ -12,7 +13,7 @@ acceptance collapses while the output stays correct).
 
 Sources: EAGLE (Li et al. 2024) for autoregression over features, GLIDE (Du et al. 2024) for cross-attention
 into the target's cache, the Gemma 4 assistant for queries without keys and a constant position.
-It does not know how it is trained (``train.py``) or verified (``decode.py``).
+It does not know how it is started (``warm_start.py``), trained (``train.py``) or verified (``decode.py``).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..backbone import rope_tables, rotate
+from ..backbone import RMSNorm, rope_tables, rotate
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,10 @@ class MTPLayer(nn.Module):
         super().__init__()
         inner = config.num_attention_heads * config.head_dim
         self.config = config
-        self.attention_norm = nn.RMSNorm(config.width, eps=config.rms_norm_eps)
+        self.attention_norm = RMSNorm(config.width, eps=config.rms_norm_eps)
         self.query = nn.Linear(config.width, inner, bias=False)
         self.attention_output = nn.Linear(inner, config.width, bias=False)
-        self.mlp_norm = nn.RMSNorm(config.width, eps=config.rms_norm_eps)
+        self.mlp_norm = RMSNorm(config.width, eps=config.rms_norm_eps)
         self.gate_up = nn.Linear(config.width, 2 * config.intermediate_size, bias=False)
         self.down = nn.Linear(config.intermediate_size, config.width, bias=False)
 
@@ -81,13 +82,13 @@ class MTPLayer(nn.Module):
 
 
 class MTPHead(nn.Module):
-    """The head with its own reduced-vocabulary LM head; ``draft_ids`` maps its outputs to target tokens.
+    """The head; the LM head is the target's.
 
     Parameters
     ----------
     config : MTPHeadConfig
     draft_ids : Tensor of int64, shape (draft_vocab_size,)
-        Target token of each output, ascending.
+        Tokens that any request may propose, ascending.
     """
 
     draft_ids: Tensor
@@ -100,36 +101,15 @@ class MTPHead(nn.Module):
             )
         self.config = config
         size = config.target_hidden_size
-        self.embedding_norm = nn.RMSNorm(size, eps=config.rms_norm_eps)
-        self.state_norm = nn.RMSNorm(size, eps=config.rms_norm_eps)
+        self.embedding_norm = RMSNorm(size, eps=config.rms_norm_eps)
+        self.state_norm = RMSNorm(size, eps=config.rms_norm_eps)
         self.pre_projection = nn.Linear(2 * size, config.width, bias=False)
         self.layers = nn.ModuleList(MTPLayer(config) for _ in config.kv_layers)
-        self.final_norm = nn.RMSNorm(config.width, eps=config.rms_norm_eps)
-        self.lm_head = nn.Linear(config.width, config.draft_vocab_size, bias=False)
+        self.final_norm = RMSNorm(config.width, eps=config.rms_norm_eps)
         self.post_projection = nn.Linear(config.width, size, bias=False)
         self.register_buffer("draft_ids", draft_ids)
         cos, sin = rope_tables(max_positions, config.head_dim, config.rope_theta, torch.float32)
         self._cos, self._sin = cos, sin
-
-    @torch.no_grad()
-    def initialise_from(self, embedding: Tensor) -> None:
-        """Start from the target's own output geometry instead of from noise.
-
-        The leading right singular vectors of the target's LM head rows span ``width`` of its dimensions; the
-        state is projected onto them, layers start as the identity, and the LM head is the matching low-rank
-        factor, so before any training the head repeats the target's own distribution.
-        """
-        rows = embedding[self.draft_ids].float()
-        _, _, basis = torch.linalg.svd(rows, full_matrices=False)
-        basis = basis[: self.config.width]
-        size = self.config.target_hidden_size
-        self.pre_projection.weight[:, :size].normal_(std=0.5 * size**-0.5)
-        self.pre_projection.weight[:, size:] = basis
-        self.lm_head.weight.copy_(rows @ basis.T)
-        self.post_projection.weight.copy_(basis.T)
-        for layer in self.layers:
-            nn.init.normal_(layer.attention_output.weight, std=1e-3)
-            nn.init.normal_(layer.down.weight, std=1e-3)
 
     def rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Tables ``(b, 1, a, head_dim)`` for query positions ``(b, a)``."""
@@ -143,7 +123,7 @@ class MTPHead(nn.Module):
         values: Sequence[Tensor],
         mask: Tensor | None,
         rotary: tuple[Tensor, Tensor],
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Tensor:
         """One draft for each anchor.
 
         Parameters
@@ -159,9 +139,8 @@ class MTPHead(nn.Module):
 
         Returns
         -------
-        features : Tensor, shape (batch, anchors, width)
-            Input of :meth:`logits`.
-        next_state : Tensor, shape (batch, anchors, target_hidden_size)
+        Tensor, shape (batch, anchors, target_hidden_size)
+            State of the next draft; the target's LM head rows read it (:meth:`logits`).
         """
         state = self.state_norm(state)
         if not self.config.use_hidden:
@@ -169,9 +148,4 @@ class MTPHead(nn.Module):
         x = self.pre_projection(torch.cat([self.embedding_norm(token_embedding), state], dim=-1))
         for layer, k, v in zip(self.layers, keys, values, strict=True):
             x = layer(x, k, v, mask, *rotary)
-        features = self.final_norm(x)
-        return features, self.post_projection(features)
-
-    def logits(self, features: Tensor) -> Tensor:
-        """Logits over the draft vocabulary, ``(..., draft_vocab_size)``."""
-        return self.lm_head(features)
+        return self.post_projection(self.final_norm(x))

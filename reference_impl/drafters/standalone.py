@@ -2,7 +2,7 @@
 
 It sees text only. It shares nothing with the target but the tokenizer, and pays for it: an embedding table,
 a cache that grows with the context, and a pass over the prompt before the first draft. Outputs are limited to
-the same draft vocabulary as the head, by reading only those rows of its tied table.
+the same tokens as the head's (``vocabulary.py``), by reading only those rows of its tied table.
 It does not know how it is trained (``train.py``) or verified (``decode.py``).
 """
 
@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..backbone import rope_tables, rotate
+from ..backbone import RMSNorm, rope_tables, rotate
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class StandaloneLayer(nn.Module):
         super().__init__()
         self.config = config
         heads = config.num_attention_heads + 2 * config.num_key_value_heads
-        self.attention_norm = nn.RMSNorm(config.width, eps=config.rms_norm_eps)
+        self.attention_norm = RMSNorm(config.width, eps=config.rms_norm_eps)
         self.qkv = nn.Linear(config.width, heads * config.head_dim, bias=False)
         self.attention_output = nn.Linear(
             config.num_attention_heads * config.head_dim, config.width, bias=False
         )
-        self.mlp_norm = nn.RMSNorm(config.width, eps=config.rms_norm_eps)
+        self.mlp_norm = RMSNorm(config.width, eps=config.rms_norm_eps)
         self.gate_up = nn.Linear(config.width, 2 * config.intermediate_size, bias=False)
         self.down = nn.Linear(config.intermediate_size, config.width, bias=False)
 
@@ -80,7 +80,7 @@ class StandaloneLayer(nn.Module):
 
 
 class Standalone(nn.Module):
-    """The whole small language model; ``draft_ids`` are the tokens it may propose."""
+    """The whole small language model; ``draft_ids`` are the tokens any request may propose."""
 
     draft_ids: Tensor
 
@@ -94,7 +94,7 @@ class Standalone(nn.Module):
         self.embedding = nn.Embedding(config.vocab_size, config.width)
         nn.init.normal_(self.embedding.weight, std=0.02)
         self.layers = nn.ModuleList(StandaloneLayer(config) for _ in range(config.num_hidden_layers))
-        self.final_norm = nn.RMSNorm(config.width, eps=config.rms_norm_eps)
+        self.final_norm = RMSNorm(config.width, eps=config.rms_norm_eps)
         self.register_buffer("draft_ids", draft_ids)
         self._cos, self._sin = rope_tables(max_positions, config.head_dim, config.rope_theta, torch.float32)
 
@@ -142,7 +142,3 @@ class Standalone(nn.Module):
                 x, cos, sin, mask, None if cache is None else cache[i], start, mask is None and width > 1
             )
         return self.final_norm(x)
-
-    def logits(self, features: Tensor) -> Tensor:
-        """Logits over the draft vocabulary from the tied table's rows."""
-        return F.linear(features, self.embedding.weight[self.draft_ids])

@@ -8,7 +8,6 @@ al. 2024).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
+
+from simulator.files import whole_file
 
 from ..errors import ReferenceImplError
 
@@ -62,18 +63,13 @@ class SuffixLookup:
 
     def save(self, path: Path) -> None:
         """Write the token stream (2 bytes a token); the sorted suffixes are rebuilt on loading."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(path.name + ".tmp")
         responses = self.responses()
         tensors = {
             "tokens": np.concatenate(responses).astype(np.uint16),
             "lengths": np.array([len(r) for r in responses], dtype=np.int32),
         }
-        try:
+        with whole_file(path, error=ReferenceImplError, make_folder=True) as temporary:
             save_file(tensors, temporary, metadata={"family": "suffix"})
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: Path) -> SuffixLookup:

@@ -7,8 +7,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from simulator.cli.compare import trace_files
-from simulator.cli.output import DEFAULT, Output, shown, table
+from simulator.cli.output import DEFAULT, Output, table
 from simulator.cli.parsing import share
+from simulator.units import rounded
 
 if TYPE_CHECKING:
     from simulator.studies.claims import Claim
@@ -75,8 +76,8 @@ def _value(row: Claim) -> str:
         return "-"
     unit = f" {row.unit}" if row.unit else ""
     if row.low is None or row.high is None:
-        return f"{shown(row.value)}{unit}"
-    return f"{shown(row.value)} [{shown(row.low)}..{shown(row.high)}]{unit}"
+        return f"{rounded(row.value)}{unit}"
+    return f"{rounded(row.value)} [{rounded(row.low)}..{rounded(row.high)}]{unit}"
 
 
 def _reason(row: Claim) -> str:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from simulator.cli.output import DEFAULT, Output, interval, say, shown, table
+from simulator.cli.output import DEFAULT, Output, interval, say, table
 from simulator.cli.parsing import assignments, names, number, share, whole_numbers
 from simulator.errors import DraftscopeError
+from simulator.units import rounded
 
 if TYPE_CHECKING:
     from simulator.studies.compare import Comparison
@@ -192,13 +193,13 @@ def _cells(row: Row) -> tuple[str, ...]:
         str(row.draft_length or "-"),
         interval(row.mean_acceptance_length, None, None),
         interval(row.break_even_acceptance_length, None, None),
-        shown(row.decode_tokens_per_s),
+        rounded(row.decode_tokens_per_s),
         interval(row.speedup, row.speedup_low, row.speedup_high),
         _spread(row),
-        shown(None if row.energy_per_token_j is None else row.energy_per_token_j * 1e3),
+        rounded(None if row.energy_per_token_j is None else row.energy_per_token_j * 1e3),
         f"{row.peak_ram_bytes / 2**20:,.0f} ({row.drafter_ram_bytes / 2**20:.1f})",
-        shown(row.ttft_s * 1e3),
-        shown(None if row.bytes_per_token is None else row.bytes_per_token / 1e6),
+        rounded(row.ttft_s * 1e3),
+        rounded(None if row.bytes_per_token is None else row.bytes_per_token / 1e6),
         f"{row.acceptance_kind or '-'}/{row.time_kind}",
     )
 

@@ -156,16 +156,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) 
     return "\n".join([line(cells[0]), line(rule), *(line(row) for row in cells[1:])]) + "\n"
 
 
-def shown(value: float | None, digits: int = 3) -> str:
-    """A number with so many significant digits, no exponent, thousands kept; "-" where it is not known."""
-    if value is None or not math.isfinite(value):
-        return "-"
-    if value == 0:
-        return "0"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{decimals}f}"
-
-
 def interval(value: float | None, low: float | None, high: float | None, digits: int = 2) -> str:
     """``1.43 [1.20..1.61]``, without brackets where no range is known."""
     if value is None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from simulator.cli.case import NOTHING, Case
-from simulator.cli.output import DEFAULT, Output, interval, say, shown, table
+from simulator.cli.output import DEFAULT, Output, interval, say, table
+from simulator.units import rounded
 
 if TYPE_CHECKING:
     from simulator.results import Result
@@ -93,12 +94,12 @@ def _table(results: Sequence[Result], notes: Sequence[str]) -> str:
             str(result.inputs["draft_length"]),
             f"{result.inputs['batch']:g}",
             f"{result['mean_acceptance_length']:.2f}",
-            shown(result["decode_tokens_per_s"]),
+            rounded(result["decode_tokens_per_s"]),
             _span(result),
-            shown(result["energy_per_token_j"] * 1e3),
-            shown(result["peak_ram_bytes"] / 2**20),
-            shown(result["ttft_s"] * 1e3),
-            shown(result["bytes_per_token"] / 1e6),
+            rounded(result["energy_per_token_j"] * 1e3),
+            rounded(result["peak_ram_bytes"] / 2**20),
+            rounded(result["ttft_s"] * 1e3),
+            rounded(result["bytes_per_token"] / 1e6),
             result.confidence,
         )
         for result in results

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from simulator.cli.compare import needed, trace_files
 from simulator.cli.output import say
 from simulator.cli.parsing import names, share, whole_numbers
+from simulator.files import check_target
 
 
 def report(
@@ -47,6 +48,7 @@ def report(
     """
     lengths = whole_numbers(draft_length, where="--draft-length", minimum=1)
     limit = share(max_overlap, where="--max-overlap")
+    check_target(out, where="--out ")
     from simulator.figures.report import build_report
     from simulator.studies.report_data import report_data
 

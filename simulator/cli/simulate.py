@@ -15,6 +15,7 @@ from simulator.cli.output import DEFAULT, Output, say
 from simulator.cli.parsing import whole_numbers
 from simulator.cli.predict import emit_results
 from simulator.errors import DraftscopeError, UnknownNameError
+from simulator.files import check_target
 
 
 def simulate(
@@ -44,6 +45,8 @@ def simulate(
         Also write every step to this CSV file (one design only).
     """
     output.check()
+    if steps is not None:
+        check_target(steps, where="--steps ")
     given = case if scenario is None else merged(read_scenario(scenario), case)
     (number,) = whole_numbers(replications, where="--replications", minimum=1)[:1]
     (start,) = whole_numbers(seed, where="--seed")[:1]

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from simulator.cli.compare import trace_files
-from simulator.cli.output import DEFAULT, Output, shown, table
+from simulator.cli.output import DEFAULT, Output, table
 from simulator.cli.parsing import names, number, share, whole_numbers
 from simulator.errors import DraftscopeError, UnknownNameError
+from simulator.units import rounded
 
 if TYPE_CHECKING:
     from simulator.acceptance.schema import Trace
@@ -143,7 +144,7 @@ def _length(row: dict[str, Any]) -> str:
 
 def _positions(rows: Sequence[dict[str, Any]], name: str, longest: int) -> str:
     cells = [
-        (row["task"], str(row["steps"]), *(shown(value, 2) for value in row[name] or [None] * longest))
+        (row["task"], str(row["steps"]), *(rounded(value, 2) for value in row[name] or [None] * longest))
         for row in rows
     ]
     return table(("task", "steps", *(f"k={k}" for k in range(1, longest + 1))), cells)
@@ -197,8 +198,8 @@ def _diff(records: Iterable[dict[str, Any]], worse: bool) -> str:
             record["task"],
             str(record["draft_length"]),
             str(record["requests"]),
-            shown(record["mean_acceptance_length_a"]),
-            shown(record["mean_acceptance_length_b"]),
+            rounded(record["mean_acceptance_length_a"]),
+            rounded(record["mean_acceptance_length_b"]),
             _signed(record),
             record["verdict"],
         )

@@ -21,6 +21,7 @@ def train(
     out: Path,
     positions: str,
     resume: Annotated[bool, Parameter(negative="")] = False,
+    start: Path | None = None,
     seed: str = "0",
 ) -> int:
     """Train a drafter; the target itself stays as it is.
@@ -40,13 +41,15 @@ def train(
         Anchors to train on, all epochs together.
     resume
         Go on from the state of an earlier run.
+    start
+        Go on from this checkpoint's weights instead of a fresh start.
     seed
         Seed of the initial weights and of the order of batches.
     """
     if drafter not in DRAFTERS:
         raise UnknownNameError("--drafter", drafter, DRAFTERS)
     (count,) = whole_numbers(positions, where="--positions", minimum=1)[:1]
-    (start,) = whole_numbers(seed, where="--seed")[:1]
+    (seed_,) = whole_numbers(seed, where="--seed")[:1]
     if out.suffix != ".safetensors":
         raise DraftscopeError(f"--out: {str(out)!r} given; allowed: a file ending in .safetensors.")
     state = out.with_suffix(".state.safetensors")
@@ -56,30 +59,34 @@ def train(
         raise DraftscopeError(f"--resume: {state} does not exist; start the run without --resume.")
     if not features.is_dir():
         raise DraftscopeError(f"--features: {features} is no folder of feature shards.")
-    _train(drafter, features, out, state, count, start)
+    _train(drafter, features, out, state, count, seed_, start)
     return 0
 
 
-def _train(drafter: str, features: Path, out: Path, state: Path, positions: int, seed: int) -> None:
+def _train(
+    drafter: str, features: Path, out: Path, state: Path, positions: int, seed: int, start: Path | None
+) -> None:
     from reference_impl import fetch
-    from reference_impl.checkpoint import save_drafter
+    from reference_impl.checkpoint import load_weights, save_drafter
     from reference_impl.features import FeatureStore
-    from reference_impl.pipeline import PROMPT_ANCHORS, build_drafter, draft_vocabulary
+    from reference_impl.pipeline import HEAD_DIMS, PROMPT_ANCHORS, build_drafter, draft_vocabulary
     from reference_impl.train import TrainConfig
     from reference_impl.train import train as run
 
     target = fetch.load_target(fetch.torch.bfloat16)
     embedding = target.backbone.weights.embedding
-    texts = FeatureStore(features, ())
-    model = build_drafter(drafter, target, draft_vocabulary(texts, embedding.shape[0]), seed=seed)
-    layers = model.config.kv_layers if drafter == "mtp_head" else ()
+    layers = HEAD_DIMS["kv_layers"] if drafter == "mtp_head" else ()
+    store = FeatureStore(features, layers, prompt_anchors=PROMPT_ANCHORS)
+    vocabulary = draft_vocabulary(store, embedding.shape[0])
+    fresh = start is None and not state.exists()
+    model = build_drafter(drafter, target, vocabulary, store if fresh else None, seed=seed)
+    if start is not None:
+        load_weights(start, model, target_sha256=target.sha256)
     say(f"{drafter}: {sum(each.numel() for each in model.parameters()) / 1e6:.2f} M parameters, "
-        f"{texts.anchor_count()} anchors a pass")  # fmt: skip
+        f"{store.anchor_count()} anchors a pass")  # fmt: skip
     try:
-        found = run(
-            model, FeatureStore(features, layers, prompt_anchors=PROMPT_ANCHORS), embedding,
-            TrainConfig(positions=positions, seed=seed), state_path=state, report=say,
-        )  # fmt: skip
+        config = TrainConfig(positions=positions, seed=seed)
+        found = run(model, store, embedding, config, state_path=state, report=say)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"its state is in {state}; add --resume to go on") from None
     save_drafter(out, model, drafter_id=drafter, target_id=target.id, target_sha256=target.sha256)

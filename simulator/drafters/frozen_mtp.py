@@ -40,7 +40,7 @@ class Spec(DrafterSpec):
     head : {"own", "target"}
         An own LM head, or the target's on the fed-back state.
     draft_vocab_size, head_rank : int or None
-        Reduced vocabulary and rank of an own head.
+        Reduced vocabulary; rank of an own head.
     """
 
     hidden_size: PositiveInt

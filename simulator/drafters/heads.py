@@ -90,7 +90,7 @@ def head_of(
     scheme : QuantScheme
         Precision of the drafter.
     kind : {"own", "target"}
-        An own matrix, or the target's head on the fed-back state.
+        An own matrix, or rows of the target's head on the fed-back state.
     width : int
         Width of its input.
     vocab : int or None
@@ -103,20 +103,28 @@ def head_of(
     Op, tuple of Part
         What a draft pass reads, and what is stored (with the 8-byte identifiers of a reduced vocabulary).
     """
-    if kind == "target":
-        part = Part(name="lm_head", params=0, resident_bytes=0.0, note=f"the LM head of {target.id}")
-        return lm_head_op(target), (part,)
     rows = target.vocab_size if vocab is None else vocab
+    if kind == "target":
+        note = f"{rows} rows of the LM head of {target.id}"
+        parts = [Part(name="lm_head", params=0, resident_bytes=0.0, note=note)]
+        op, quant = lm_head_op(target), target.quant
+        if vocab is not None:
+            parts.append(_vocabulary_map(rows))
+            op = matrix_op("LM head", "lm_head", rows * target.hidden_size, quant.bits("lm_head"),
+                           quant.mac("lm_head"))  # fmt: skip
+        return op, tuple(parts)
     params = width * rows if rank is None else width * rank + rank * rows
     op = matrix_op("LM head", "lm_head", params, scheme.bits("lm_head"), scheme.mac("lm_head"),
                    dispatches=1 if rank is None else 2)  # fmt: skip
     note = f"{rows} tokens" + ("" if rank is None else f", rank {rank}")
     parts = [weights_part("lm_head", params, scheme.bits("lm_head"), note)]
     if vocab is not None:
-        parts.append(
-            Part(name="vocabulary_map", params=0, resident_bytes=8.0 * rows, note="64-bit token ids")
-        )
+        parts.append(_vocabulary_map(rows))
     return op, tuple(parts)
+
+
+def _vocabulary_map(rows: int) -> Part:
+    return Part(name="vocabulary_map", params=0, resident_bytes=8.0 * rows, note="64-bit token ids")
 
 
 def projections(

@@ -149,9 +149,7 @@ def _transferred(
     if not runtime.is_transfer(device):
         return inputs
     engine = ("active_power_w", "idle_power_w", "macs_per_s", "energy_per_mac_j")
-    return {
-        name: each if name in engine else replace(each, kind="assumed") for name, each in inputs.items()
-    }
+    return {name: each if name in engine else replace(each, kind="assumed") for name, each in inputs.items()}
 
 
 def _note(runtime: RuntimeProfile, device: DeviceProfile) -> str:

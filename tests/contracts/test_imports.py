@@ -41,7 +41,11 @@ def run_python(code: str, *arguments: str, root: Path) -> dict:
     environment = {**os.environ, "PYTHONPATH": str(root)}
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
-        cwd=root, env=environment, capture_output=True, text=True, check=False,
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -99,7 +103,8 @@ def test_every_module_says_what_it_is_for(tracked_files, repo_root):
     silent = [
         str(path)
         for path in tracked_files
-        if path.suffix == ".py" and path.parts[0] in packages
+        if path.suffix == ".py"
+        and path.parts[0] in packages
         and not ast.get_docstring(ast.parse((repo_root / path).read_text()))
     ]
     assert not silent

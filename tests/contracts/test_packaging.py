@@ -48,7 +48,15 @@ def test_no_caches_in_the_wheel(wheel_files):
 def test_core_is_light_and_torch_is_pinned_exactly(project):
     core = {re.split(r"[<>=~!\[ ]", requirement)[0] for requirement in project["dependencies"]}
     assert core == {
-        "numpy", "scipy", "simpy", "pydantic", "tomlkit", "cyclopts", "rich", "pyarrow", "plotly",
+        "numpy",
+        "scipy",
+        "simpy",
+        "pydantic",
+        "tomlkit",
+        "cyclopts",
+        "rich",
+        "pyarrow",
+        "plotly",
     }
     extras = project["optional-dependencies"]
     assert set(extras) == {"reference", "explorer", "notebooks", "distributed", "dev"}

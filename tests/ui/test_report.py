@@ -203,7 +203,7 @@ def test_a_report_is_replaced_whole_or_not_at_all(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("simulator.figures.report.os.replace", full)
+    monkeypatch.setattr("simulator.files.os.replace", full)
     with pytest.raises(DraftscopeError, match=r"report\.html.*No space left"):
         build_report(data, out_path=path)
     assert path.read_text(encoding="utf-8") == "old"

@@ -10,8 +10,9 @@ import re
 import numpy as np
 import pytest
 
-from simulator.cli.output import Output, interval, shown, table
+from simulator.cli.output import Output, interval, table
 from simulator.errors import DraftscopeError, UnknownNameError
+from simulator.units import rounded
 
 ROWS = [{"a": 1, "b": "x|y", "c": None}, {"a": float("nan"), "b": ["p", "q"], "c": np.float64(2.5)}]
 
@@ -72,7 +73,7 @@ def test_tables_are_padded_and_escape_bars():
     [(None, "-"), (float("nan"), "-"), (0.0, "0"), (1234.5, "1,234"), (12.345, "12.3"), (0.01234, "0.0123")],
 )
 def test_numbers_keep_their_digits(value, text):
-    assert shown(value) == text
+    assert rounded(value) == text
 
 
 def test_intervals():

@@ -8,10 +8,11 @@ torch = pytest.importorskip("torch")
 
 from reference_impl import fetch, live, pipeline  # noqa: E402
 from reference_impl import train as training_loop  # noqa: E402
-from reference_impl.checkpoint import load_drafter  # noqa: E402
+from reference_impl.checkpoint import load_drafter, save_drafter  # noqa: E402
 from reference_impl.responses import to_responses  # noqa: E402
 from simulator.acceptance.trace import read_trace, write_responses  # noqa: E402
 from tests.reference_samples import (  # noqa: E402
+    KV_LAYERS,
     tiny_head,
     tiny_requests,
     tiny_target,
@@ -21,8 +22,6 @@ from tests.reference_samples import (  # noqa: E402
 pytestmark = pytest.mark.reference
 
 TARGET = tiny_target()
-ROUNDED = pytest.mark.filterwarnings("ignore:Mismatch dtype between input and weight:UserWarning")
-"""torch tells of a slower kernel under autocast."""
 
 
 @pytest.fixture
@@ -69,6 +68,7 @@ def training(tiny, monkeypatch, tmp_path):
         return tiny_head(TARGET.backbone).requires_grad_(True).train()
 
     monkeypatch.setattr(pipeline, "build_drafter", build)
+    monkeypatch.setitem(pipeline.HEAD_DIMS, "kv_layers", KV_LAYERS)
     monkeypatch.setattr(pipeline, "draft_vocabulary", lambda *_: torch.arange(90))
     write_features(TARGET.backbone, tmp_path / "features")
     return (
@@ -77,7 +77,6 @@ def training(tiny, monkeypatch, tmp_path):
     )  # fmt: skip
 
 
-@ROUNDED
 def test_training_writes_a_checkpoint_and_no_state(draftscope, training, tmp_path):
     ran = draftscope(*training, "--positions", "500")
     assert ran.code == 0, ran.err
@@ -86,7 +85,6 @@ def test_training_writes_a_checkpoint_and_no_state(draftscope, training, tmp_pat
     assert [path.name for path in tmp_path.glob("*.safetensors")] == ["head.safetensors"]
 
 
-@ROUNDED
 def test_ctrl_c_keeps_the_state_and_resume_goes_on(draftscope, training, tmp_path, monkeypatch):
     batches = iter(range(3))
     labels = training_loop.make_labels
@@ -108,3 +106,29 @@ def test_ctrl_c_keeps_the_state_and_resume_goes_on(draftscope, training, tmp_pat
     ran = draftscope(*training, "--positions", "500", "--resume")
     assert ran.code == 0, ran.err
     assert not state.exists()
+
+
+def test_training_goes_on_from_a_checkpoint(draftscope, training, tmp_path):
+    assert draftscope(*training, "--positions", "300").code == 0
+    first = tmp_path / "head.safetensors"
+    arguments = [*training[:-1], tmp_path / "second.safetensors", "--positions", "1"]
+    assert draftscope(*arguments, "--start", first).code == 0
+    near, _ = load_drafter(tmp_path / "second.safetensors")
+    before, _ = load_drafter(first)
+    fresh = tiny_head(TARGET.backbone)
+    for name, weight in before.named_parameters():
+        if name.endswith("query.weight"):
+            moved = (near.get_parameter(name) - weight).norm()
+            assert moved < 0.2 * (fresh.get_parameter(name) - weight).norm()
+
+
+def test_a_start_of_other_dimensions_or_target_is_refused(draftscope, training, tmp_path):
+    other = tiny_head(TARGET.backbone, draft_vocab=80)
+    path = tmp_path / "other.safetensors"
+    save_drafter(path, other, drafter_id="x", target_id="tiny", target_sha256=TARGET.sha256)
+    ran = draftscope(*training, "--positions", "10", "--start", path)
+    assert ran.code == 2
+    assert "other.safetensors: given MTPHeadConfig" in ran.err
+    save_drafter(path, other, drafter_id="x", target_id="tiny", target_sha256="aa")
+    assert "trained for the target" in draftscope(*training, "--positions", "10", "--start", path).err
+    assert draftscope(*training, "--positions", "10", "--start", tmp_path / "none.safetensors").code == 2

@@ -126,12 +126,10 @@ def test_diff_refuses_other_text(draftscope, heads, tmp_path):
 
 
 def test_a_full_disk_leaves_nothing_behind(draftscope, shipped, tmp_path, monkeypatch):
-    import simulator.cli.output as output
-
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(output.os, "replace", full)
+    monkeypatch.setattr("simulator.files.os.replace", full)
     path = tmp_path / "rows.csv"
     ran = draftscope("trace", "summary", *QUICK, "-o", "csv", "--out", path)
     assert ran.code == 2

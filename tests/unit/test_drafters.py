@@ -103,6 +103,11 @@ def test_head_variants():
     assert {p.name: p.params for p in targets.parts}["lm_head"] == 0
     read = {op.name: op.weight_bytes for op in targets.draft_ops}
     assert read["LM head"] == SMOL.group_bytes()["lm_head"]
+    some = build_drafter({**HEAD, "head": "target", "draft_vocab_size": 4096}, SMOL)
+    read = {op.name: op.weight_bytes for op in some.draft_ops}
+    assert read["LM head"] == pytest.approx(SMOL.group_bytes()["lm_head"] * 4096 / 49152)
+    resident = {p.name: p.resident_bytes for p in some.parts}
+    assert (resident["lm_head"], resident["vocabulary_map"]) == (0, 8 * 4096)
 
 
 def test_draft_vocabulary_of_a_standalone_reads_fewer_rows_and_stores_all():

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from reference_impl import collect as module  # noqa: E402
 from reference_impl.anchors import drafts_at_anchors, read_response  # noqa: E402
 from reference_impl.collect import collect, write_traces  # noqa: E402
+from reference_impl.drafters.vocabulary import request_vocabulary  # noqa: E402
 from reference_impl.errors import ReferenceImplError  # noqa: E402
 from reference_impl.live import LiveHead, LiveStandalone, NamedDrafter, live_drafter  # noqa: E402
 from reference_impl.responses import from_responses, to_responses  # noqa: E402
@@ -51,7 +52,7 @@ def test_drafts_equal_those_of_the_live_drafter_at_every_anchor(collected, draft
             cache = BACKBONE.new_cache(capacity=len(text) + DEPTH)
             state = BACKBONE.forward(torch.tensor([text[:-1]]), cache, 0)[:, -1:]
             cache.rollback(len(text) - 1)
-            live.prefill(text[:-1] if drafter.id != "suffix" else request.prompt_tokens, cache)
+            live.prefill(request.prompt_tokens, cache)
             drafts, probabilities = live.draft(text, state, DEPTH)
             count = columns["proposed"][start + t]
             assert columns["draft_token"][start + t, :count].tolist() == drafts
@@ -90,11 +91,13 @@ def test_teacher_forced_rank_and_probability(collected, kind):
             if kind == "mtp_head":
                 token = [text[-1], *ahead][k - 1]
                 embedding = BACKBONE.embed(torch.tensor([[token]]))
-                features, state = live.head.step(embedding, state, keys, values, None, rotary)
-                logits, ids = live.head.logits(features)[0, 0], live.head.draft_ids
+                state = live.head.step(embedding, state, keys, values, None, rotary)
+                states, table = state[0, 0], BACKBONE.weights.embedding
             else:
-                features = model(torch.tensor([[*text, *ahead[: k - 1]]]))[0, -1]
-                logits, ids = model.logits(features), model.draft_ids
+                states = model(torch.tensor([[*text, *ahead[: k - 1]]]))[0, -1]
+                table = model.embedding.weight
+            ids = request_vocabulary(torch.arange(7, 97), request.prompt_tokens)
+            logits = table[ids] @ states
             true = (ids == ahead[k - 1]).nonzero().flatten()
             if not len(true):
                 assert columns["rank"][row, k - 1] == -1
@@ -203,7 +206,11 @@ def test_full_disk_leaves_the_old_trace(tmp_path, collected, monkeypatch):
     with pytest.raises(TraceError, match=r"mtp_head\.parquet: could not be written.*No space left"):
         write_traces(tmp_path, TARGET, DRAFTERS[:1], REQUESTS, collected, task_set="toy", date="2026-01-02")
     assert path.read_bytes() == before
-    assert sorted(p.name for p in path.parent.iterdir()) == ["mtp_head.parquet", "responses.parquet"]
+    assert sorted(p.name for p in path.parent.iterdir()) == [
+        "mtp_head.parquet",
+        "responses.parquet",
+        "token_texts.json",
+    ]
 
 
 def test_a_killed_run_goes_on(tmp_path, collected, monkeypatch):

@@ -11,6 +11,7 @@ from reference_impl.backbone import rms_norm  # noqa: E402
 from reference_impl.checkpoint import load_drafter, save_drafter  # noqa: E402
 from reference_impl.decode import decode, prefill  # noqa: E402
 from reference_impl.drafters.mtp_head import MTPHead  # noqa: E402
+from reference_impl.drafters.vocabulary import RequestHead, request_vocabulary  # noqa: E402
 from reference_impl.errors import ReferenceImplError  # noqa: E402
 from reference_impl.linear import PackedLinear, can_pack, linear, pack  # noqa: E402
 from reference_impl.live import LiveHead, LiveStandalone, for_inference  # noqa: E402
@@ -36,7 +37,7 @@ def head_calls(monkeypatch):
     original = MTPHead.step
 
     def step(self, token_embedding, state, keys, values, mask, rotary):
-        features, following = original(self, token_embedding, state, keys, values, mask, rotary)
+        following = original(self, token_embedding, state, keys, values, mask, rotary)
         calls.append(
             {
                 "embedding": token_embedding,
@@ -48,7 +49,7 @@ def head_calls(monkeypatch):
                 "next_state": following,
             }
         )
-        return features, following
+        return following
 
     monkeypatch.setattr(MTPHead, "step", step)
     return calls
@@ -242,11 +243,36 @@ def test_standalone_sees_text_only():
     assert results[0] == results[1]
 
 
-def test_drafters_propose_only_their_vocabulary():
+@pytest.mark.parametrize("own", [[], [2, 5]])
+def test_drafters_propose_their_vocabulary_and_the_prompts_tokens(own):
     head, standalone = tiny_head(BACKBONE), tiny_standalone(BACKBONE)
+    prompt = [*own, *(token for token in PROMPT if token >= 7)]
     for drafter in (LiveHead(head, BACKBONE), LiveStandalone(standalone)):
-        made = decode(BACKBONE, PROMPT, drafter, draft_length=4, max_new_tokens=20)
-        assert all(d >= 7 for s in made.steps for d in s.drafts)
+        made = decode(BACKBONE, prompt, drafter, draft_length=4, max_new_tokens=20)
+        assert all(d >= 7 or d in own for s in made.steps for d in s.drafts)
+        assert drafter.lm_head.ids.tolist() == [*range(7, 97), *own]
+
+
+def test_request_vocabulary_keeps_the_order_and_drops_what_it_has():
+    fixed = torch.tensor([4, 9, 11])
+    assert request_vocabulary(fixed, [11, 3, 20, 3, 9]).tolist() == [4, 9, 11, 3, 20]
+    assert request_vocabulary(fixed, []).tolist() == [4, 9, 11]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_request_head_reads_the_rows_of_its_table(dtype):
+    table = torch.randn(30, 16, generator=torch.Generator().manual_seed(0)).to(dtype)
+    states = torch.randn(1, 1, 16, generator=torch.Generator().manual_seed(1)).to(dtype)
+    head = RequestHead(table, torch.tensor([2, 3, 8]))
+    for prompt in ([1, 2, 29], [5]):  # a second request forgets the first one's tokens
+        head.start(prompt)
+        expected = (states.float() @ table[head.ids].float().T)[0, 0]
+        assert torch.allclose(head.logits(states)[0, 0].float(), expected, rtol=2e-2, atol=5e-2)
+        token, probability = head.choose(states)
+        assert int(token) == int(head.ids[head.logits(states)[0, 0].argmax()])
+        assert float(probability) == pytest.approx(
+            float(head.logits(states)[0, 0].float().softmax(-1).max()), rel=2e-2
+        )
 
 
 def test_probabilities_are_those_of_the_chosen_tokens():
@@ -258,7 +284,7 @@ def test_probabilities_are_those_of_the_chosen_tokens():
     drafts, probabilities = live.draft(tokens, state, 3)
     n = len(tokens) - 1
     keys, values = live.visible(n)
-    features, _ = live.head.step(
+    state = live.head.step(
         BACKBONE.embed(torch.tensor([[tokens[n]]])),
         state,
         keys,
@@ -266,8 +292,8 @@ def test_probabilities_are_those_of_the_chosen_tokens():
         None,
         live.head.rotary(torch.tensor([[n]])),
     )
-    distribution = live.head.logits(features)[0, 0].softmax(-1)
-    assert drafts[0] == int(live.head.draft_ids[distribution.argmax()])
+    distribution = live.lm_head.logits(state)[0, 0].softmax(-1)
+    assert drafts[0] == int(live.lm_head.ids[distribution.argmax()])
     assert probabilities[0] == pytest.approx(float(distribution.max()), rel=1e-5)
 
 
