@@ -68,3 +68,12 @@ def test_missing_results_and_half_of_the_folders(tmp_path, capsys):
             module.main(arguments)
         assert left.value.code == 2
     assert "give --train and --test" in capsys.readouterr().err
+
+
+def test_the_shipped_results_are_printed(capsys):
+    module.main([])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].startswith("| base | 7,156,224 | 30,000 |")
+    shipped = json.loads(module.RESULTS.read_text())
+    assert set(shipped) <= set(module.VARIANTS)
+    assert len(lines) == 2 + len(shipped)
