@@ -253,9 +253,9 @@ def attention_op(name: str, part: str, target: TargetSpec, layers: Sequence[Laye
     )
 
 
-def lm_head_op(target: TargetSpec) -> Op:
-    """Return the LM head, one logit per token of the vocabulary and row."""
-    quant, params = target.quant, target.vocab_size * target.hidden_size
+def lm_head_op(target: TargetSpec, rows: int | None = None) -> Op:
+    """Return the LM head, one logit per token of the vocabulary (or of ``rows`` of them) and row."""
+    quant, params = target.quant, (target.vocab_size if rows is None else rows) * target.hidden_size
     return matrix_op("LM head", "lm_head", params, quant.bits("lm_head"), quant.mac("lm_head"))
 
 

@@ -49,7 +49,7 @@ def train(
     if drafter not in DRAFTERS:
         raise UnknownNameError("--drafter", drafter, DRAFTERS)
     (count,) = whole_numbers(positions, where="--positions", minimum=1)[:1]
-    (seed_,) = whole_numbers(seed, where="--seed")[:1]
+    (weights_seed,) = whole_numbers(seed, where="--seed")[:1]
     if out.suffix != ".safetensors":
         raise DraftscopeError(f"--out: {str(out)!r} given; allowed: a file ending in .safetensors.")
     state = out.with_suffix(".state.safetensors")
@@ -59,7 +59,7 @@ def train(
         raise DraftscopeError(f"--resume: {state} does not exist; start the run without --resume.")
     if not features.is_dir():
         raise DraftscopeError(f"--features: {features} is no folder of feature shards.")
-    _train(drafter, features, out, state, count, seed_, start)
+    _train(drafter, features, out, state, count, weights_seed, start)
     return 0
 
 

@@ -107,12 +107,9 @@ def head_of(
     if kind == "target":
         note = f"{rows} rows of the LM head of {target.id}"
         parts = [Part(name="lm_head", params=0, resident_bytes=0.0, note=note)]
-        op, quant = lm_head_op(target), target.quant
         if vocab is not None:
             parts.append(_vocabulary_map(rows))
-            op = matrix_op("LM head", "lm_head", rows * target.hidden_size, quant.bits("lm_head"),
-                           quant.mac("lm_head"))  # fmt: skip
-        return op, tuple(parts)
+        return lm_head_op(target, rows), tuple(parts)
     params = width * rows if rank is None else width * rank + rank * rows
     op = matrix_op("LM head", "lm_head", params, scheme.bits("lm_head"), scheme.mac("lm_head"),
                    dispatches=1 if rank is None else 2)  # fmt: skip
