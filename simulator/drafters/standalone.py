@@ -14,7 +14,7 @@ from simulator.drafters.base import Part
 from simulator.drafters.heads import drafter_ops
 from simulator.drafters.spec import Built, Cited, DrafterSpec, cited_kinds, cited_part, weights_part
 from simulator.errors import DraftscopeError
-from simulator.ops import lm_head_op, matrix_op, target_ops
+from simulator.ops import lm_head_op, target_ops
 from simulator.specs import Architecture, QuantScheme, TargetSpec, load_target
 
 _LEAST_VOCABULARY = 0.99  # a table may lack the padding and the placeholders for images and sound
@@ -67,11 +67,6 @@ def build(spec: Spec, target: TargetSpec, scheme: QuantScheme) -> Built:
         )
     ops = target_ops(network)
     body = [op for op in ops if op.part != "lm_head"]
-    rows = spec.draft_vocab_size or network.vocab_size
-    head = lm_head_op(network)
-    if spec.draft_vocab_size is not None:
-        params = rows * network.hidden_size
-        head = matrix_op("LM head, draft vocabulary", "lm_head", params, scheme.bits("lm_head"), head.dtype)
     return Built(
         parts=(
             *_weight_parts(network, scheme),
@@ -79,7 +74,7 @@ def build(spec: Spec, target: TargetSpec, scheme: QuantScheme) -> Built:
             *cited_part("per_app", spec.per_app_bytes),
             *_vocabulary_map(spec.draft_vocab_size),
         ),
-        draft_ops=drafter_ops(body, head),
+        draft_ops=drafter_ops(body, lm_head_op(network, spec.draft_vocab_size)),
         prefill_ops=drafter_ops(body),
         context="own",
         catch_up_rows="bonus",
