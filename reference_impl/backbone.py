@@ -180,7 +180,6 @@ class Backbone:
         *,
         span: int | None = None,
         queries: dict[int, Tensor] | None = None,
-        states: dict[int, Tensor] | None = None,
     ) -> Tensor:
         """Run one pass and write its keys and values into the cache.
 
@@ -197,9 +196,6 @@ class Backbone:
         queries : dict of int to Tensor, optional
             The queries of the layers that are its keys are put in, before rotation:
             ``(batch, heads, width, head_dim)``.
-        states : dict of int to Tensor, optional
-            The residual stream that enters the layers that are its keys is put in:
-            ``(batch, width, hidden_size)``.
 
         Returns
         -------
@@ -229,8 +225,6 @@ class Backbone:
 
         x = self.embed(tokens)
         for i, layer in enumerate(self._layers):
-            if states is not None and i in states:
-                states[i] = x
             qkv = linear(rms_norm(x, layer.input_norm, cfg.rms_norm_eps), layer.qkv)
             qkv = qkv.view(batch, width, heads + 2 * kv_heads, cfg.head_dim).transpose(1, 2)
             if queries is not None and i in queries:

@@ -68,8 +68,6 @@ def write_shard(
         tensors[f"values.{layer}"] = torch.cat(
             [g.values[row].transpose(0, 1) for g in usable if g.values is not None]
         )
-    for layer in usable[0].states:
-        tensors[f"states.{layer}"] = torch.cat([g.states[layer] for g in usable])
     with whole_file(path, error=ReferenceImplError) as temporary:
         save_file({k: v.contiguous() for k, v in tensors.items()}, temporary, metadata={"task": task})
 

@@ -8,7 +8,7 @@ It does not speculate (see ``decode.py``) and, being batched, may round differen
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -28,8 +28,6 @@ class Generation:
     hidden : Tensor, shape (len(tokens) - 1, hidden_size), or None
         Post-norm final states; row ``t`` predicts ``tokens[t + 1]``.
     keys, values : Tensor, shape (kv_layers, kv_heads, len(tokens) - 1, head_dim), or None
-    states : dict of int to Tensor, shape (len(tokens) - 1, hidden_size)
-        Residual stream that enters the layers that are its keys.
     """
 
     tokens: list[int]
@@ -37,7 +35,6 @@ class Generation:
     hidden: Tensor | None = None
     keys: Tensor | None = None
     values: Tensor | None = None
-    states: dict[int, Tensor] = field(default_factory=dict)
 
 
 @torch.inference_mode()
@@ -47,7 +44,6 @@ def generate_batch(
     *,
     max_new_tokens: int,
     kv_layers: Sequence[int] | None = None,
-    state_layers: Sequence[int] = (),
     compact_below: float = 0.75,
     prefill_rows: int = 16,
 ) -> list[Generation]:
@@ -60,8 +56,6 @@ def generate_batch(
         Length limit of a response, stop token included.
     kv_layers : sequence of int, optional
         Layers whose keys and values to return; hidden states come with them.
-    state_layers : sequence of int
-        Layers whose entering residual stream to return with them.
     compact_below : float
         Compact the batch when fewer than this share of its rows still run.
     prefill_rows : int
@@ -75,8 +69,7 @@ def generate_batch(
     cache = backbone.new_cache(batch=len(prompts), capacity=capacity)
     hidden = torch.zeros(len(prompts), capacity, config.hidden_size, dtype=backbone.dtype)
     tokens = torch.zeros(len(prompts), capacity, dtype=torch.int64)
-    early = {n: torch.zeros_like(hidden) for n in state_layers}
-    _prefill(backbone, prompts, lengths, tokens, hidden, early, cache, prefill_rows)
+    _prefill(backbone, prompts, lengths, tokens, hidden, cache, prefill_rows)
 
     rows = torch.arange(len(prompts))  # original index of each live row
     start = lengths.clone()
@@ -94,7 +87,6 @@ def generate_batch(
                 hidden[local, :length].clone(),
                 torch.stack([cache.keys[i][local, :, :length] for i in kv_layers]),
                 torch.stack([cache.values[i][local, :, :length] for i in kv_layers]),
-                {n: state[local, :length].clone() for n, state in early.items()},
             )
         done[index] = generation
 
@@ -111,14 +103,10 @@ def generate_batch(
             keep = live.nonzero().flatten()
             rows, start, live = rows[keep], start[keep], live[keep]
             tokens, hidden, following = tokens[keep], hidden[keep], following[keep]
-            early = {n: state[keep] for n, state in early.items()}
             cache.select(keep)
         start_clamped = torch.where(live, start, torch.clamp(start, max=capacity - 1))
-        entering = dict(early)
-        state = backbone.forward(following[:, None], cache, start_clamped, states=entering)[:, 0]
+        state = backbone.forward(following[:, None], cache, start_clamped)[:, 0]
         hidden[torch.arange(len(rows)), start_clamped] = state
-        for n, kept in early.items():
-            kept[torch.arange(len(rows)), start_clamped] = entering[n][:, 0]
         start = torch.where(live, start + 1, start)
     return [g for g in done if g is not None]
 
@@ -129,7 +117,6 @@ def _prefill(
     lengths: Tensor,
     tokens: Tensor,
     hidden: Tensor,
-    early: dict[int, Tensor],
     cache: object,
     chunk: int,
 ) -> None:
@@ -142,11 +129,9 @@ def _prefill(
         for i, index in enumerate(some):
             padded[i, : len(prompts[index])] = torch.tensor(prompts[index])
         part = backbone.new_cache(batch=len(some), capacity=width)
-        entering = dict(early)
-        hidden[some, :width] = backbone.forward(padded, part, 0, states=entering)
+        states = backbone.forward(padded, part, 0)
         tokens[some, :width] = padded
-        for n, kept in early.items():
-            kept[some, :width] = entering[n]
+        hidden[some, :width] = states
         for layer in range(backbone.config.num_hidden_layers):
             cache.keys[layer][some, :, :width] = part.keys[layer]  # type: ignore[attr-defined]
             cache.values[layer][some, :, :width] = part.values[layer]  # type: ignore[attr-defined]

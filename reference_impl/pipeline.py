@@ -36,9 +36,6 @@ from .warm_start import warm_start
 #: Target layers whose keys and values are kept with the features (heads read some of them).
 KV_LAYERS = (12, 17, 18, 20, 23, 24, 28, 29)
 
-#: Layers whose entering residual stream is kept too: early, middle and late, as EAGLE-3 fuses them.
-STATE_LAYERS = (2, 15, 27)
-
 #: Prompts of one round of generation; a round is about 75,000 response tokens.
 ROUND_PROMPTS = {
     "notification_summary": 384,
@@ -84,11 +81,7 @@ def collect_features(
                 began = time.monotonic()
                 encoded = [target.encode_chat(p.messages) for p in chosen[first : first + batch]]
                 made = generate_batch(
-                    target.backbone,
-                    encoded,
-                    max_new_tokens=TASKS[task].max_new_tokens,
-                    kv_layers=KV_LAYERS,
-                    state_layers=STATE_LAYERS,
+                    target.backbone, encoded, max_new_tokens=TASKS[task].max_new_tokens, kv_layers=KV_LAYERS
                 )
                 write_shard(path, made, KV_LAYERS, task=task)
                 if report:

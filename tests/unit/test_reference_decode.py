@@ -148,17 +148,15 @@ def test_one_token_response_has_no_steps():
 
 def test_batched_generation_equals_one_at_a_time():
     """Right padding, compaction and rows of different lengths change no token and no state."""
-    made = generate_batch(BACKBONE, PROMPTS, max_new_tokens=20, kv_layers=(0, 1), state_layers=(0, 1))
+    made = generate_batch(BACKBONE, PROMPTS, max_new_tokens=20, kv_layers=(0, 1))
     for prompt, generation in zip(PROMPTS, made, strict=True):
         alone = decode(BACKBONE, prompt, max_new_tokens=20).tokens
         assert generation.tokens == [*prompt, *alone]
         cache = BACKBONE.new_cache(capacity=len(generation.tokens))
-        states = dict(generation.states)
-        hidden = BACKBONE.forward(torch.tensor([generation.tokens[:-1]]), cache, 0, states=states)[0]
+        hidden = BACKBONE.forward(torch.tensor([generation.tokens[:-1]]), cache, 0)[0]
         torch.testing.assert_close(generation.hidden, hidden, rtol=1e-4, atol=1e-5)
         for layer in (0, 1):
             length = len(generation.tokens) - 1
-            torch.testing.assert_close(generation.states[layer], states[layer][0], rtol=1e-4, atol=1e-5)
             torch.testing.assert_close(
                 generation.keys[layer], cache.keys[layer][0, :, :length], rtol=1e-4, atol=1e-5
             )
