@@ -108,7 +108,7 @@ def _keys_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
     if found is None:
         return []
     names = [name for name in found.model_fields if name != "id"]
-    return [*names, "base"] if not loc and "soc_id" in names else names
+    return names if loc else [*names, "base"]
 
 
 def _step(annotation: Any, part: int | str) -> Any:

@@ -190,8 +190,8 @@ def _build(model: type[P], name: str, where: str, raw: dict[str, Any]) -> P:
             f"{where}:id: must not stand in the file; the id is the file's name without .toml ({name!r})."
         )
     base_where, base = where, dict[str, Any]()
-    if model is DeviceProfile and "base" in raw:
-        base_where, base = _load_base(where, raw.pop("base"))
+    if "base" in raw:
+        base_where, base = _load_base(model, where, raw.pop("base"))
     merged = _merge(base, raw)
     merged["id"] = name
     try:
@@ -207,13 +207,18 @@ def _build(model: type[P], name: str, where: str, raw: dict[str, Any]) -> P:
     return profile
 
 
-def _load_base(where: str, base: object) -> tuple[str, dict[str, Any]]:
-    """Read the table that several devices share: a packaged SoC by name."""
-    names = _stems("socs")
+def _load_base(model: type[P], where: str, base: object) -> tuple[str, dict[str, Any]]:
+    """Read what a profile builds on, which may itself build on another: a packaged SoC or runtime by name."""
+    folder, what = ("socs", "SoC") if model is DeviceProfile else ("runtimes", "runtime")
+    names = _stems(folder)
     if not isinstance(base, str) or base not in names:
-        raise unknown(f"{where}:base", "SoC", str(base), names)
-    base_where = f"socs/{base}.toml"
-    return base_where, _parse(base_where, _packaged("socs", base).read_text("utf-8"))
+        raise unknown(f"{where}:base", what, str(base), names)
+    base_where = f"{folder}/{base}.toml"
+    table = _parse(base_where, _packaged(folder, base).read_text("utf-8"))
+    if "base" in table:
+        below = _load_base(model, base_where, table.pop("base"))[1]
+        table = _merge(below, table)
+    return base_where, table
 
 
 def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
