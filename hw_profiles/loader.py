@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -17,6 +16,7 @@ from hw_profiles.errors import ProfileError, unknown
 from hw_profiles.explain import explain
 from hw_profiles.references import references
 from hw_profiles.schema import DeviceProfile, PowerRail, Reference, RuntimeProfile
+from hw_profiles.toml_files import parse_toml, read_user_file, to_tuples
 
 Profile = DeviceProfile | RuntimeProfile
 P = TypeVar("P", DeviceProfile, RuntimeProfile)
@@ -73,8 +73,8 @@ def load_device_file(path: str | Path) -> DeviceProfile:
 
     Own sources go into ``[references.KEY]`` tables of the file.
     """
-    where, text = _read_user_file(Path(path))
-    return _build(DeviceProfile, Path(path).stem, where, _parse(where, text))
+    where, text = read_user_file(Path(path))
+    return _build(DeviceProfile, Path(path).stem, where, parse_toml(where, text))
 
 
 def load_runtime_file(path: str | Path) -> RuntimeProfile:
@@ -82,8 +82,8 @@ def load_runtime_file(path: str | Path) -> RuntimeProfile:
 
     Own sources go into ``[references.KEY]`` tables of the file.
     """
-    where, text = _read_user_file(Path(path))
-    return _build(RuntimeProfile, Path(path).stem, where, _parse(where, text))
+    where, text = read_user_file(Path(path))
+    return _build(RuntimeProfile, Path(path).stem, where, parse_toml(where, text))
 
 
 def runtimes_for(device: str | DeviceProfile) -> list[str]:
@@ -149,7 +149,10 @@ def _stems(folder: str) -> tuple[str, ...]:
 def _packaged_device(name: str) -> DeviceProfile:
     item = _packaged("devices", name)
     return _build(
-        DeviceProfile, name, f"devices/{name}.toml", _parse(f"devices/{name}.toml", item.read_text("utf-8"))
+        DeviceProfile,
+        name,
+        f"devices/{name}.toml",
+        parse_toml(f"devices/{name}.toml", item.read_text("utf-8")),
     )
 
 
@@ -160,28 +163,12 @@ def _packaged_runtime(name: str) -> RuntimeProfile:
         RuntimeProfile,
         name,
         f"runtimes/{name}.toml",
-        _parse(f"runtimes/{name}.toml", item.read_text("utf-8")),
+        parse_toml(f"runtimes/{name}.toml", item.read_text("utf-8")),
     )
 
 
 def _packaged(folder: str, name: str) -> Traversable:
     return files("hw_profiles") / folder / f"{name}.toml"
-
-
-def _read_user_file(path: Path) -> tuple[str, str]:
-    if not path.is_file():
-        raise ProfileError(f"{path}: no such file; needed: a readable .toml profile.")
-    try:
-        return str(path), path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path}: cannot be read as UTF-8 text ({error}).") from error
-
-
-def _parse(where: str, text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ProfileError(f"{where}: is not valid TOML: {error}.") from error
 
 
 def _build(model: type[P], name: str, where: str, raw: dict[str, Any]) -> P:
@@ -195,7 +182,7 @@ def _build(model: type[P], name: str, where: str, raw: dict[str, Any]) -> P:
     merged = _merge(base, raw)
     merged["id"] = name
     try:
-        profile = model.model_validate(_tuples(merged))
+        profile = model.model_validate(to_tuples(merged))
     except ValidationError as error:
         raise ProfileError(explain(error, model, where, raw, base_where)) from error
     for key, source in unresolved_sources(profile):
@@ -214,7 +201,7 @@ def _load_base(model: type[P], where: str, base: object) -> tuple[str, dict[str,
     if not isinstance(base, str) or base not in names:
         raise unknown(f"{where}:base", what, str(base), names)
     base_where = f"{folder}/{base}.toml"
-    table = _parse(base_where, _packaged(folder, base).read_text("utf-8"))
+    table = parse_toml(base_where, _packaged(folder, base).read_text("utf-8"))
     if "base" in table:
         below = _load_base(model, base_where, table.pop("base"))[1]
         table = _merge(below, table)
@@ -231,12 +218,3 @@ def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
         else:
             merged[key] = item
     return merged
-
-
-def _tuples(item: Any) -> Any:
-    """Turn TOML's lists into tuples, so that profiles cannot be changed."""
-    if isinstance(item, dict):
-        return {key: _tuples(value) for key, value in item.items()}
-    if isinstance(item, list):
-        return tuple(_tuples(value) for value in item)
-    return item

@@ -13,7 +13,7 @@ from typing import Any
 
 from hw_profiles.errors import ProfileError
 
-CSV_FILES = ("decode.csv", "row_cost.csv", "s26_ultra_mtp.csv")
+CSV_FILES = ("decode.csv", "s26_ultra_mtp.csv")
 """Tables whose rows name a key of references.bib."""
 JSON_FILES = (
     "energy.json",
@@ -23,7 +23,7 @@ JSON_FILES = (
     "reference_devices.json",
 )
 """Lists of mixed facts; each row names a key of references.bib."""
-COLLECTED_FILES = ("speedups.csv", "verify_width.csv")
+COLLECTED_FILES = ("speedups.csv",)
 """Collections whose rows carry the address of their source themselves."""
 
 
@@ -73,13 +73,3 @@ def decode_table() -> Mapping[str, Mapping[str, float]]:
         "energy_per_token_j",
     )
     return {row["id"]: {c: float(row[c]) for c in columns if row[c]} for row in rows("decode.csv")}
-
-
-@cache
-def row_cost_table() -> Mapping[str, Mapping[str, float]]:
-    """Return row_cost.csv by curve: `m1`, `m2`, ... in seconds for that many rows, and `weight_bytes`."""
-    table: dict[str, dict[str, float]] = {}
-    for row in rows("row_cost.csv"):
-        curve = table.setdefault(row["curve"], {"weight_bytes": float(row["weight_bytes"])})
-        curve[f"m{row['rows']}"] = float(row["time_s"])
-    return table

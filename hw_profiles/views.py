@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hw_profiles.cited import CitedValue, flat_numbers
+from hw_profiles.curve_schema import VerifyCurve
 from hw_profiles.errors import ProfileError, unknown
 from hw_profiles.formula import evaluate
 from hw_profiles.loader import (
@@ -20,12 +21,17 @@ from hw_profiles.loader import (
     load_runtime,
     load_runtime_file,
 )
-from hw_profiles.measurements import CSV_FILES, JSON_FILES, decode_table, facts, row_cost_table, rows
+from hw_profiles.measurements import CSV_FILES, JSON_FILES, decode_table, facts, rows
 from hw_profiles.references import references
 from hw_profiles.schema import DeviceProfile, Reference, RuntimeProfile
+from hw_profiles.verify_curves import list_curves, load_curve, row_cost_table
 
 FORMULA_TOLERANCE = 1e-3
 """Largest relative difference between a stored derived value and its formula; stored values are rounded."""
+
+_CURVE_UNITS = {"device": "text", "device_id": "text", "engine": "text", "kernel_family": "text",
+                "framework": "text", "model": "text", "quant": "text", "weight_bytes": "B",
+                "context": "token", "cadence": "text", "date": "text"}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,34 +71,39 @@ class Problem:
     message: str
 
 
-def load_any(name: str) -> Profile:
-    """Load a device or runtime by id or path; a path is a runtime if its file names an `engine`.
+def load_any(name: str) -> Profile | VerifyCurve:
+    """Load a device, runtime or verify curve by id or path; a path is what its file's keys say.
 
     Raises
     ------
     UnknownProfileError
-        If no profile has that id; the message offers the nearest of both lists.
+        If nothing has that id; the message offers the nearest of all lists.
     """
     if name.endswith(".toml"):
         try:
             lines = Path(name).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise ProfileError(f"{name}: cannot be read as UTF-8 text ({error}).") from error
-        is_runtime = any(line.split("=")[0].strip() == "kernel_family" for line in lines)
-        return load_runtime_file(name) if is_runtime else load_device_file(name)
+        keys = {line.split("=")[0].strip() for line in lines}
+        if "points" in keys:
+            return load_curve(name)
+        return load_runtime_file(name) if "kernel_family" in keys else load_device_file(name)
     if name in list_devices():
         return load_device(name)
     if name in list_runtimes():
         return load_runtime(name)
-    raise unknown("profile", "device or runtime", name, [*list_devices(), *list_runtimes()])
+    if name in list_curves():
+        return load_curve(name)
+    known = [*list_devices(), *list_runtimes(), *list_curves()]
+    raise unknown("profile", "device, runtime or curve", name, known)
 
 
-def show(profile: str | Profile, *, sources: bool = False) -> list[ShownValue]:
-    """Return every cited value of a profile, in schema order.
+def show(profile: str | Profile | VerifyCurve, *, sources: bool = False) -> list[ShownValue]:
+    """Return every cited value of a profile, in schema order, or every field of a curve and its v(w).
 
     Parameters
     ----------
-    profile : str or DeviceProfile or RuntimeProfile
+    profile : str or DeviceProfile or RuntimeProfile or VerifyCurve
         Id, path or loaded profile.
     sources : bool
         Spell out the title and address of each source in `titles`.
@@ -105,7 +116,8 @@ def show(profile: str | Profile, *, sources: bool = False) -> list[ShownValue]:
     loaded = load_any(profile) if isinstance(profile, str) else profile
     known = {**references(), **loaded.references}
     shown = []
-    for key, cited in cited_values(loaded):
+    cited_of = _curve_values(loaded) if isinstance(loaded, VerifyCurve) else cited_values(loaded)
+    for key, cited in cited_of:
         titles: tuple[str, ...] = ()
         if sources:
             titles = tuple(_spelled(name, known[name]) for name in cited.sources)
@@ -142,10 +154,14 @@ def diff(a: str | Profile, b: str | Profile) -> list[Difference]:
     Raises
     ------
     ProfileError
-        If one is a device and the other a runtime.
+        If one is a device and the other a runtime, or one is a verify curve.
     """
     first = load_any(a) if isinstance(a, str) else a
     second = load_any(b) if isinstance(b, str) else b
+    if isinstance(first, VerifyCurve) or isinstance(second, VerifyCurve):
+        raise ProfileError(
+            f"diff: given {first.id} and {second.id}; allowed: two devices or two runtimes, no verify curve."
+        )
     if type(first) is not type(second):
         raise ProfileError(
             f"diff: {first.id} and {second.id} are a device and a runtime; allowed: two of one sort."
@@ -178,7 +194,7 @@ def check(name: str = "all") -> list[Problem]:
     Parameters
     ----------
     name : str
-        Id, path, or "all": every device, runtime and measurement file, and unused references.
+        Id, path, or "all": every device, runtime, verify curve and measurement file, and unused references.
 
     Returns
     -------
@@ -187,7 +203,8 @@ def check(name: str = "all") -> list[Problem]:
     """
     if name != "all":
         return list(_check_one(name))
-    problems = [p for each in (*list_devices(), *list_runtimes()) for p in _check_one(each)]
+    names = (*list_devices(), *list_runtimes(), *list_curves())
+    problems = [p for each in names for p in _check_one(each)]
     problems += _check_measurements()
     used = set(_used_sources())
     problems += [
@@ -199,7 +216,10 @@ def check(name: str = "all") -> list[Problem]:
 
 
 def formula_names(profile: Profile) -> dict[str, Any]:
-    """Return what a formula may name: the profile's own fields, `devices`, `measurements`, `row_cost`."""
+    """Return what a formula may name: own fields, `devices`, `measurements` (decode.csv) and `row_cost`.
+
+    ``row_cost.CURVE.m4`` is the time of a pass of 4 rows in a file of verify_curves.
+    """
     own = {key: getattr(profile, key) for key in type(profile).model_fields}
     devices = (
         {} if isinstance(profile, DeviceProfile) else {each: load_device(each) for each in list_devices()}
@@ -224,6 +244,8 @@ def _check_one(name: str) -> Iterator[Problem]:
     except ProfileError as error:
         for line in str(error).splitlines():
             yield Problem(where=name, message=line)
+        return
+    if isinstance(profile, VerifyCurve):
         return
     names = formula_names(profile)
     for key, cited in cited_values(profile):
@@ -272,16 +294,18 @@ def _check_measurements() -> list[Problem]:
 def _measurement_sources() -> Iterator[tuple[str, str, list[str]]]:
     for file in CSV_FILES:
         for row in rows(file):
-            yield file, row.get("id") or row["curve"], _keys(row["source"])
+            yield file, row["id"], _keys(row["source"])
     for file in JSON_FILES:
         for fact in facts(file):
             yield file, str(fact["id"]), _keys(str(fact["source"]))
 
 
 def _used_sources() -> Iterator[str]:
-    yield "speedups_collection"  # stands for the two collections whose rows carry their own addresses
-    for name in (*list_devices(), *list_runtimes()):
-        profile = load_any(name)
+    yield "speedups_collection"  # stands for the collection whose rows carry their own addresses
+    for name in list_curves():
+        yield from load_curve(name).sources
+    profiles: list[Profile] = [*map(load_device, list_devices()), *map(load_runtime, list_runtimes())]
+    for profile in profiles:
         for _, cited in cited_values(profile):
             yield from cited.sources
         if isinstance(profile, DeviceProfile):
@@ -292,6 +316,23 @@ def _used_sources() -> Iterator[str]:
 
 def _keys(source: str) -> list[str]:
     return [part.strip() for part in source.split(",") if part.strip()]
+
+
+def _curve_values(curve: VerifyCurve) -> Iterator[tuple[str, CitedValue[Any]]]:
+    """Yield the fields of a curve as cited values, and v(w) as derived from its points."""
+    for key, unit in _CURVE_UNITS.items():
+        value = getattr(curve, key)
+        if value is not None:
+            yield key, CitedValue[Any](value=value, unit=unit, kind=curve.kind, source=curve.source)
+    yield "points", CitedValue[Any](value=curve.points, unit=curve.unit, kind=curve.kind, source=curve.source,
+                                    note=curve.note or None)  # fmt: skip
+    points = curve.verify_cost_ratio
+    low, high = (tuple((point[0], point[at]) for point in points) for at in (2, 3))
+    yield "verify_cost_ratio", CitedValue[Any](
+        value=tuple((point.width, point.value) for point in points), unit="1", kind="derived",
+        low=low if low != high else None, high=high if low != high else None,
+        source=curve.source, formula="T(w) / T(1) of points",
+    )  # fmt: skip
 
 
 def _spelled(key: str, entry: Reference) -> str:

@@ -14,11 +14,11 @@ from hw_profiles.measurements import (
     JSON_FILES,
     decode_table,
     facts,
-    row_cost_table,
     rows,
 )
 from hw_profiles.reference_page import reference_page, write_reference_page
 from hw_profiles.references import parse_bibtex
+from hw_profiles.verify_curves import load_curve, row_cost_table
 from hw_profiles.views import check, diff, load_any, show
 
 
@@ -64,14 +64,22 @@ def test_diff_refuses_a_device_against_a_runtime():
         diff("pixel_9", "ideal")
 
 
-def test_load_any_knows_both_sorts_and_paths(tmp_path):
+def test_diff_refuses_a_verify_curve():
+    with pytest.raises(ProfileError, match="no verify curve"):
+        diff("g5_gpu_f16", "ideal")
+
+
+def test_load_any_knows_all_sorts_and_paths(tmp_path):
     assert load_any("pixel_9") is load_device("pixel_9")
     assert load_any("ideal") is load_runtime("ideal")
-    device, runtime = tmp_path / "d.toml", tmp_path / "r.toml"
+    assert load_any("g5_gpu_f16") is load_curve("g5_gpu_f16")
+    device, runtime, curve = tmp_path / "d.toml", tmp_path / "r.toml", tmp_path / "c.toml"
     device.write_text(text_of("devices", "pixel_9"), encoding="utf-8")
     runtime.write_text(text_of("runtimes", "tuned_cpu"), encoding="utf-8")
+    curve.write_text(text_of("verify_curves", "g5_gpu_f16"), encoding="utf-8")
     assert load_any(str(device)).id == "d"
     assert load_any(str(runtime)).id == "r"
+    assert load_any(str(curve)).verify_cost_ratio == load_curve("g5_gpu_f16").verify_cost_ratio
     with pytest.raises(UnknownProfileError, match="Did you mean 'pixel_9'"):
         load_any("pixel9")
     with pytest.raises(ProfileError, match="cannot be read"):
@@ -206,8 +214,6 @@ def test_ids_of_measurements_are_unique():
     for name in ("decode.csv", "s26_ultra_mtp.csv"):
         ids = [row["id"] for row in rows(name)]
         assert len(ids) == len(set(ids))
-    points = [(row["curve"], row["rows"]) for row in rows("row_cost.csv")]
-    assert len(points) == len(set(points))
 
 
 def test_unknown_measurement_table():
