@@ -91,9 +91,10 @@ class SpeculativeRun:
     draft_length : int or None
         Drafts proposed per step at most.
     steps, drafted_tokens, accepted_tokens, output_tokens : float or None
-        Totals of the run; ``output_tokens`` counts everything that was emitted.
+        Totals of the run. ``output_tokens`` were emitted by the steps: the first token of a response comes
+        from prefill and is not among them, so ``output_tokens / steps`` is the mean acceptance length.
     decode_s : float or None
-        Time to emit ``output_tokens``, prompt left out.
+        Time of all steps, that is, to emit ``output_tokens``.
     draft_s, verify_s : float or None
         Parts of ``decode_s``: all draft passes, all passes of the target.
     baseline_tokens_per_s : float or None
