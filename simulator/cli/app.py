@@ -46,6 +46,11 @@ COMMANDS = {
             "summary",
             "Acceptance per task and drafter, over the replayed steps.",
         ),
+        (
+            "simulator.cli.trace_import:import_",
+            "import",
+            "Turn another tool's log of steps into a step trace.",
+        ),
         ("simulator.cli.trace:diff", "diff", "Compare two heads: the gate for shipping a head update."),
     ),
     "profiles": (
