@@ -104,8 +104,8 @@ def _refusal(source: Source) -> MeasurementError:
     what = "is not a log of steps" if name is None else f"is {name} ({FORMATS[name]}): totals, no steps"
     return MeasurementError(
         f"{source.path}: {what}. A step trace needs accepted and proposed of every step; averages do not say "
-        "how they are spread. Allowed: a log of llama-server --verbose with lines 'accepted a/n draft tokens, "
-        f"new n_tokens = m', or CSV or JSONL with {', '.join(_NEEDED)}."
+        "how they are spread. Allowed: a log of llama-server --verbose with lines 'accepted a/n draft "
+        f"tokens, new n_tokens = m', or CSV or JSONL with {', '.join(_NEEDED)}."
     )
 
 
