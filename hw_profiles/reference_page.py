@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from hw_profiles.loader import (
 )
 from hw_profiles.references import references
 from hw_profiles.schema import DeviceProfile, RuntimeProfile
+from hw_profiles.toml_files import parse_toml
 
 _SCALES = {
     "B/s": (1e9, "GB/s"),
@@ -35,11 +37,11 @@ _INTRO = """# Hardware and runtime profiles
 
 Generated from `hw_profiles/` by `hw_profiles.reference_page`; `draftscope profiles` prints the same data.
 
-- A **device** says what the hardware could do: `hw_profiles/devices/*.toml`. Phones that share a SoC name it
-  as their `base`; the shared values stand once, in `hw_profiles/socs/*.toml`, and a value in the device
-  file wins.
+- A **device** says what the hardware could do: `hw_profiles/devices/*.toml`. Devices that share a SoC or a
+  family name it as their `base`; the shared values stand once, in `hw_profiles/socs/*.toml`, which may build
+  on another such file, and the value nearest to the device wins.
 - A **runtime** says what a software stack on one engine gets out of it: `hw_profiles/runtimes/*.toml`. Peak
-  and achieved bandwidth are separate: `mbu` is achieved / peak.
+  and achieved bandwidth are separate: `mbu` is achieved / peak. A runtime may name another as its `base`.
 - Every value carries unit, kind and source. **published**: vendor, source tree or paper. **measured**: a
   third party's measurement. **derived**: arithmetic over cited fields; `draftscope profiles check` recomputes
   it. **assumed**: nothing public; the range and the note say how wide and why.
@@ -55,11 +57,10 @@ def reference_page() -> str:
     """Return the whole page as Markdown."""
     parts = [_INTRO, _devices(), _runtimes()]
     parts += [_runtime(load_runtime(name)) for name in list_runtimes()]
-    socs: dict[str, list[DeviceProfile]] = {}
+    families: dict[str, list[DeviceProfile]] = {}
     for name in list_devices():
-        device = load_device(name)
-        socs.setdefault(device.soc_id, []).append(device)
-    parts += [_soc(soc, devices) for soc, devices in socs.items()]
+        families.setdefault(_family(name), []).append(load_device(name))
+    parts += [_shared(family, devices) for family, devices in families.items()]
     parts.append(_references())
     return "\n".join(parts)
 
@@ -119,11 +120,18 @@ def _runtime(runtime: RuntimeProfile) -> str:
     return "\n".join([*head, "", *_table(dict(cited_values(runtime)))]) + "\n"
 
 
-def _soc(soc: str, devices: list[DeviceProfile]) -> str:
-    """Write what the devices of one SoC share, then what each has of its own."""
+def _family(name: str) -> str:
+    """Return what a device's file builds on, else its SoC."""
+    text = (files("hw_profiles") / "devices" / f"{name}.toml").read_text(encoding="utf-8")
+    return str(parse_toml(f"devices/{name}.toml", text).get("base", load_device(name).soc_id))
+
+
+def _shared(family: str, devices: list[DeviceProfile]) -> str:
+    """Write what the devices of one SoC or family share, then what each has of its own."""
     values = [dict(cited_values(device)) for device in devices]
     shared = {key: item for key, item in values[0].items() if all(other.get(key) == item for other in values)}
-    lines = [f"### SoC `{soc}`", "", *_table(shared)]
+    sort = "SoC" if all(device.soc_id == family for device in devices) else "Family"
+    lines = [f"### {sort} `{family}`", "", *_table(shared)]
     for device, own in zip(devices, values, strict=True):
         lines += ["", f"### `{device.id}`", "", f"{device.name}. {device.default_runtime_note}"]
         lines += ["", "Runtimes: " + ", ".join(f"`{name}`" for name in runtimes_for(device)) + ".", ""]

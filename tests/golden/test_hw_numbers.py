@@ -222,7 +222,7 @@ def test_row_cost_curves(curve, milliseconds):
 
 def test_decode_measurements():
     table = decode_table()
-    assert len(rows("decode.csv")) == 91
+    assert len(rows("decode.csv")) >= 91
     assert table["g5_tpu_gemma3_1b"]["decode_tokens_per_s"] == 8.51
     assert table["g4_gpu_gemma4_e4b"]["prefill_tokens_per_s"] == 111.1
     assert table["s26u_gpu_gemma4_e2b"]["decode_tokens_per_s"] == 52.1
