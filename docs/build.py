@@ -1,11 +1,12 @@
 """Build what the documents show: the picture of the README, and executed notebooks with still images.
 
-``python docs/build.py picture`` writes docs/assets/speedup-light.svg and speedup-dark.svg.
+``python docs/build.py picture`` draws docs/assets: speedup and verify-curves, for light and for dark pages.
 ``python docs/build.py claims`` writes the claims table of the README, one or two rows a claim.
+``python docs/build.py curves`` writes docs/reference/verify_curves.md from hw_profiles/verify_curves.
 ``python docs/build.py notebooks`` executes notebooks/*.py into .ipynb, each figure as an image too.
 
-Both draw with a headless Chromium (Debian: apt-get install chromium); without one, notebooks keep interactive
-figures only. It knows no numbers: those come from the package.
+Pictures are drawn with a headless Chromium (Debian: apt-get install chromium); without one, notebooks keep
+interactive figures only. It knows no numbers: those come from the package.
 """
 
 from __future__ import annotations
@@ -98,7 +99,6 @@ def _decoded(url: str) -> bytes:
 def picture(folder: Path) -> None:
     """The README's picture: speedup against draft length, task by task, on a Pixel 9."""
     from simulator.figures import speedup_grid
-    from simulator.figures.theme import DARK, PAPER, darkened
     from simulator.studies.report_data import report_data
 
     data = report_data(devices=["pixel_9"], targets=["smollm2_135m"])
@@ -111,13 +111,34 @@ def picture(folder: Path) -> None:
         reading="Measured acceptance, predicted cost. Above the dashed line drafting pays; the large marker "
         "is the best draft length. Band and bars: ranges of the hardware numbers, shared by all drafters.",
     )  # fmt: skip
-    text = figure.to_json()
+    _draw(figure.to_json(), folder, "speedup")
+
+
+def _draw(text: str, folder: Path, stem: str) -> None:
+    """Draw a figure for light and for dark pages."""
+    from simulator.figures.theme import DARK, PAPER, darkened
+
     folder.mkdir(parents=True, exist_ok=True)
     for name, page, drawn in (("light", PAPER, text), ("dark", DARK[PAPER], darkened(text))):
         plain = json.loads(drawn)
         plain["layout"]["paper_bgcolor"] = page
         (image,) = rendered([plain], kind="svg", width=1000)
-        _write(folder / f"speedup-{name}.svg", image)
+        _write(folder / f"{stem}-{name}.svg", image)
+
+
+def atlas_picture(folder: Path) -> None:
+    """The picture of the verify curves: v(w) of every curve, by kernel family."""
+    from hw_profiles.verify_curves import curve_families, curve_records, load_curve
+    from simulator.figures import curve_atlas
+
+    curves = [load_curve(name) for names in curve_families().values() for name in names]
+    figure = curve_atlas(
+        curve_records(curves),
+        title="Cost of a pass by its width, by kernel family",
+        reading="Measured time of a pass of w rows over a pass of one. Flat: verifying drafts is free. On "
+        "the dotted line it costs as much as decoding them one by one, above it more.",
+    )
+    _draw(figure.to_json(), folder, "verify-curves")
 
 
 #: Rows of the README's claims table: id in ``draftscope claims -o json``, and what is compared, in short.
@@ -202,14 +223,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("picture", "claims", "notebooks"))
+    parser.add_argument("what", choices=("picture", "claims", "curves", "notebooks"))
     what = parser.parse_args().what
     sys.path.insert(0, str(ROOT))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     if what == "picture":
         picture(ROOT / "docs" / "assets")
+        atlas_picture(ROOT / "docs" / "assets")
     elif what == "claims":
         write_claims(ROOT / "README.md")
+    elif what == "curves":
+        from hw_profiles.curve_page import curve_page
+
+        _write(ROOT / "docs" / "reference" / "verify_curves.md", curve_page().encode())
     else:
         notebooks(ROOT / "notebooks")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hw_profiles.cited import KINDS, CitedValue
+from hw_profiles.curve_schema import VerifyCurve
 from hw_profiles.errors import ProfileError, UnknownProfileError
 from hw_profiles.loader import (
     cited_values,
@@ -16,6 +17,7 @@ from hw_profiles.loader import (
 )
 from hw_profiles.references import references
 from hw_profiles.schema import DeviceProfile, Dram, Engine, Reference, RuntimeProfile, engine_for
+from hw_profiles.verify_curves import FamilyCurve, curve_families, family_curve, list_curves, load_curve
 from hw_profiles.views import check, diff, load_any, show
 
 __all__ = [
@@ -24,17 +26,23 @@ __all__ = [
     "DeviceProfile",
     "Dram",
     "Engine",
+    "FamilyCurve",
     "ProfileError",
     "Reference",
     "RuntimeProfile",
     "UnknownProfileError",
+    "VerifyCurve",
     "check",
     "cited_values",
+    "curve_families",
     "diff",
     "engine_for",
+    "family_curve",
+    "list_curves",
     "list_devices",
     "list_runtimes",
     "load_any",
+    "load_curve",
     "load_device",
     "load_device_file",
     "load_runtime",

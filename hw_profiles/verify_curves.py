@@ -60,7 +60,7 @@ def load_curve(curve: str) -> VerifyCurve:
 
 
 @cache
-def kernel_families() -> Mapping[str, tuple[str, ...]]:
+def curve_families() -> Mapping[str, tuple[str, ...]]:
     """Return the curve ids of every kernel family, both sorted."""
     found: dict[str, list[str]] = {}
     for name in list_curves():
@@ -81,7 +81,7 @@ def family_curve(kernel_family: str, *, without_sources: Collection[str] = ()) -
     Parameters
     ----------
     kernel_family : str
-        One of `kernel_families`.
+        One of `curve_families`.
     without_sources : collection of str
         Reference keys whose curves are left out (a source must not help to predict itself).
 
@@ -97,7 +97,7 @@ def family_curve(kernel_family: str, *, without_sources: Collection[str] = ()) -
     ProfileError
         If no curve is left.
     """
-    families = kernel_families()
+    families = curve_families()
     if kernel_family not in families:
         raise unknown("kernel_family", "kernel family", kernel_family, families)
     curves = [load_curve(name) for name in families[kernel_family]]

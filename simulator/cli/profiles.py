@@ -1,4 +1,4 @@
-"""``draftscope profiles``: devices and runtimes, every number with its source (`hw_profiles`)."""
+"""``draftscope profiles``: devices, runtimes, verify curves; every number with its source (`hw_profiles`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from hw_profiles import list_devices, list_runtimes, load_device, load_runtime, runtimes_for
+from hw_profiles import (
+    list_curves,
+    list_devices,
+    list_runtimes,
+    load_curve,
+    load_device,
+    load_runtime,
+    runtimes_for,
+)
+from hw_profiles.errors import unknown
 from hw_profiles.views import check as find_problems
 from hw_profiles.views import diff as find_differences
 from hw_profiles.views import show as values_of
@@ -22,24 +31,64 @@ NO_TERMINAL_COLUMNS = 100
 """Width of text where stdout is no terminal."""
 
 
-def list_(*, output: Output = DEFAULT) -> int:
-    """List devices and runtimes."""
+SORTS = ("devices", "runtimes", "curves")
+
+
+def list_(sort: str = "all", /, *, output: Output = DEFAULT) -> int:
+    """List devices, runtimes and measured verify curves.
+
+    Parameters
+    ----------
+    sort
+        devices, runtimes or curves; all of them where omitted.
+    """
     output.check()
-    records: list[dict[str, Any]] = []
+    if sort not in ("all", *SORTS):
+        raise unknown("profiles list", "sort", sort, ("all", *SORTS))
+    records = [record for each in SORTS if sort in ("all", each) for record in _RECORDS[each]()]
+    output.emit(records, command="profiles list", markdown=lambda: _list(records))
+    return 0
+
+
+def _devices() -> list[dict[str, Any]]:
+    records = []
     for name in list_devices():
         device = load_device(name)
         records.append({
             "id": name, "sort": "device", "name": device.name, "engines": list(device.engines),
             "soc": device.soc_id, "default_runtime": device.default_runtime, "runtimes": runtimes_for(name),
+            "kernel_family": None, "verify_cost_ratio": None,
         })  # fmt: skip
+    return records
+
+
+def _runtimes() -> list[dict[str, Any]]:
+    records = []
     for name in list_runtimes():
         runtime = load_runtime(name)
         records.append({
             "id": name, "sort": "runtime", "name": runtime.name, "engines": [runtime.engine],
             "soc": ", ".join(runtime.measured_socs) or None, "default_runtime": None, "runtimes": [],
+            "kernel_family": runtime.kernel_family,
+            "verify_cost_ratio": runtime.verify_curve and [list(p) for p in runtime.verify_curve.value],
         })  # fmt: skip
-    output.emit(records, command="profiles list", markdown=lambda: _list(records))
-    return 0
+    return records
+
+
+def _curves() -> list[dict[str, Any]]:
+    records = []
+    for name in list_curves():
+        curve = load_curve(name)
+        records.append({
+            "id": name, "sort": "curve", "name": f"{curve.device}: {curve.model}, {curve.quant}",
+            "engines": [curve.engine], "soc": None, "default_runtime": None, "runtimes": [],
+            "kernel_family": curve.kernel_family,
+            "verify_cost_ratio": [[point.width, point.value] for point in curve.verify_cost_ratio],
+        })  # fmt: skip
+    return records
+
+
+_RECORDS = {"devices": _devices, "runtimes": _runtimes, "curves": _curves}
 
 
 def _list(records: Iterable[dict[str, Any]]) -> str:
@@ -48,21 +97,25 @@ def _list(records: Iterable[dict[str, Any]]) -> str:
                for row in rows if row["sort"] == "device"]  # fmt: skip
     runtimes = [(row["id"], row["name"], row["engines"][0], row["soc"] or "-")
                 for row in rows if row["sort"] == "runtime"]  # fmt: skip
-    return (
-        table(("device", "name", "SoC", "engines", "default runtime"), devices, left=5)
-        + "\n"
-        + table(("runtime", "name", "engine", "measured on"), runtimes, left=4)
+    curves = [(row["id"], row["kernel_family"], row["name"],
+               ", ".join(f"{width:g}: {value:.3g}" for width, value in row["verify_cost_ratio"]))
+              for row in rows if row["sort"] == "curve"]  # fmt: skip
+    parts = (
+        (devices, table(("device", "name", "SoC", "engines", "default runtime"), devices, left=5)),
+        (runtimes, table(("runtime", "name", "engine", "measured on"), runtimes, left=4)),
+        (curves, table(("curve", "kernel family", "measured", "v(w)"), curves, left=4)),
     )
+    return "\n".join(text for some, text in parts if some)
 
 
 def show(profile: str, /, *, sources: Annotated[bool, Parameter(negative="")] = False,
          output: Output = DEFAULT) -> int:  # fmt: skip
-    """Show every number of a device or runtime: value, range, kind, source.
+    """Show every number of a device, runtime or verify curve: value, range, kind, source.
 
     Parameters
     ----------
     profile
-        Device or runtime: name or .toml file.
+        Device, runtime or curve: name or .toml file.
     sources
         Spell out title and address of the sources.
     """
@@ -139,7 +192,7 @@ def check(profile: str = "all", /, *, output: Output = DEFAULT) -> int:
     Parameters
     ----------
     profile
-        Device, runtime or .toml file; everything that is shipped where omitted.
+        Device, runtime, curve or .toml file; everything that is shipped where omitted.
     """
     output.check()
     if profile.endswith(".toml") and not Path(profile).is_file():

@@ -21,6 +21,7 @@ PAGES = (
     "reference/glossary.md",
     "reference/metrics.md",
     "reference/profiles.md",
+    "reference/verify_curves.md",
     "reference/file_formats.md",
     "reference/cli.md",
     "background/model.md",

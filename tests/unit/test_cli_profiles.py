@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hw_profiles
-from hw_profiles import list_devices, list_runtimes
+from hw_profiles import list_curves, list_devices, list_runtimes
 from hw_profiles.references import references
 
 
@@ -20,10 +20,35 @@ def rows(ran):
 
 def test_list_has_every_profile(draftscope):
     found = rows(draftscope("profiles", "list", "-o", "json"))
-    assert [row["id"] for row in found] == [*list_devices(), *list_runtimes()]
+    assert [row["id"] for row in found] == [*list_devices(), *list_runtimes(), *list_curves()]
     text = draftscope("profiles", "list").out
     assert "pixel_9" in text
     assert "ideal" in text
+    assert "g5_gpu_f16" in text
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"), [("devices", list_devices()), ("runtimes", list_runtimes()), ("curves", list_curves())]
+)
+def test_list_of_one_sort(draftscope, sort, names):
+    found = rows(draftscope("profiles", "list", sort, "-o", "json"))
+    assert [row["id"] for row in found] == list(names)
+    text = draftscope("profiles", "list", sort).out
+    assert sum(line.startswith("| --") for line in text.splitlines()) == 1
+
+
+def test_curves_are_listed_with_their_ratios(draftscope):
+    found = {row["id"]: row for row in rows(draftscope("profiles", "list", "curves", "-o", "json"))}
+    curve = found["g5_gpu_f16"]
+    assert curve["kernel_family"] == "vulkan_f16_per_row"
+    assert curve["verify_cost_ratio"][1] == [2, pytest.approx(30.21 / 14.51)]
+
+
+def test_a_curve_is_shown_with_its_source(draftscope):
+    text = " ".join(draftscope("profiles", "show", "g5_gpu_f16", "--sources").out.split())
+    assert "points = (1, 14.51), (2, 30.21), (4, 86.77) ms (measured: pixel10_ffn_dvfs)" in text
+    assert "verify_cost_ratio = (1, 1), (2, 2.082), (4, 5.98)" in text
+    assert "Pixel 10 Pro FFN worker" in text
 
 
 def test_show_has_kind_and_source_of_every_number(draftscope):
@@ -81,6 +106,9 @@ def test_check_fails_for_a_broken_file(draftscope, tmp_path):
     ("arguments", "words"),
     [
         (("show", "pixel9"), ("pixel9", "'pixel_9'")),
+        (("show", "g5_gpu_f61"), ("g5_gpu_f61", "'g5_gpu_f16'")),
+        (("list", "curvs"), ("curvs", "'curves'", "devices, runtimes")),
+        (("diff", "g5_gpu_f16", "g5_cpu_f16"), ("g5_gpu_f16", "two devices or two runtimes")),
         (("show", "missing.toml"), ("missing.toml",)),
         (("diff", "pixel_9", "ideal"), ("device and a runtime",)),
         (("show",), ("profile",)),
