@@ -130,9 +130,11 @@ def _short(given: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def agree(given: float, expected: float, where: str, meaning: str, tolerance: float = 0.02) -> None:
+def agree(
+    given: float, expected: float, where: str, meaning: str, tolerance: float = 0.02, rounding: float = 0.0
+) -> None:
     """Refuse a number that contradicts others of the same record: damaged, or in another unit."""
-    if abs(given - expected) > tolerance * max(abs(given), abs(expected)):
+    if abs(given - expected) > tolerance * max(abs(given), abs(expected)) + rounding:
         raise MeasurementError(
             f"{where}: given {given:g}, but {meaning} is {expected:g}: a damaged value, or another unit."
         )

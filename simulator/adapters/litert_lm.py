@@ -189,7 +189,8 @@ def _blocks(source: Source) -> list[Session]:
             if last is None or last[0] != found[1]:
                 raise MeasurementError(f"{where}: '{found[1]} Turn' is missing before '{found[1]} Speed'.")
             name = f"{where}: field '{found[1]} Speed'"
-            agree(number(found[2], name), last[1].tokens / last[1].seconds, name, "tokens by duration")
+            rate = last[1].tokens / last[1].seconds
+            agree(number(found[2], name), rate, name, "tokens by duration", rounding=0.005)
             last = None
     if last is not None:
         raise MeasurementError(f"{last[1].where}: '{last[0]} Speed' is missing behind the turn: truncated?")

@@ -23,6 +23,7 @@ _OF_A_TEST = frozenset(
     {"n_prompt", "n_gen", "n_depth", "test_time", "avg_ns", "stddev_ns", "avg_ts", "stddev_ts", "samples_ns",
      "samples_ts", "test", "t/s"}
 )  # fmt: skip
+_TELLING = ("avg_ns", "avg_ts", "n_prompt", "n_gen", "model_type")
 _HEADER = re.compile(r"^\s*\|\s*model\s*\|.*\|\s*t/s\s*\|\s*$", re.MULTILINE)
 _TEST = re.compile(r"(?:(pp|tg)\s?(\d{1,9})|pp\s?\d+\s?\+\s?tg\s?\d+)(?: @ d(\d{1,9}))?")
 _RATE = re.compile(r"(\S+)\s*(?:±|\+/-)\s*(\S+)")
@@ -34,9 +35,7 @@ _BUILD = re.compile(r"^\s*build: (\S+)", re.MULTILINE)
 def recognised(source: Source) -> bool:
     """Whether llama-bench wrote the file."""
     text = source.decoded
-    return text is not None and (
-        all(name in text for name in ("avg_ns", "n_prompt", "model_type")) or bool(_HEADER.search(text))
-    )
+    return text is not None and (bool(_HEADER.search(text)) or sum(name in text for name in _TELLING) >= 3)
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ def _same_setting(records: Sequence[Record]) -> None:
     """Refuse rows of two models or two settings: one file is one v(w) curve."""
     first = records[0]
     for record in records[1:]:
-        for name in first.values.keys() | record.values.keys():
+        for name in sorted(first.values.keys() | record.values.keys()):
             if name not in _OF_A_TEST and record.values.get(name) != first.values.get(name):
                 given, before = record.values.get(name), first.values.get(name)
                 raise mixed(record.at(name), given, before, "model and one setting")

@@ -127,7 +127,7 @@ def _seconds(given: str, unit: str, name: str) -> float:
 def _check_rate(line: str, count: int, seconds: float, name: str) -> None:
     rate = re.search(r"([\d.]+) tokens per second", line)
     if rate and seconds > 0:
-        agree(number(rate[1], name), count / seconds, name, "tokens by time")
+        agree(number(rate[1], name), count / seconds, name, "tokens by time", rounding=0.005)
 
 
 def _drafts(response: Response, found: re.Match[str], where: str) -> None:

@@ -13,7 +13,7 @@ def recognised(source: Source) -> bool:
     text = source.decoded
     if text is None:
         return False
-    timings = '"predicted_n"' in text and '"predicted_ms"' in text
+    timings = '"predicted_n"' in text or '"predicted_ms"' in text
     return timings or llama_batched.recognised(source) or llama_log.recognised(source)
 
 
@@ -21,7 +21,7 @@ def read(source: Source) -> Observations:
     """Read responses, a log, or a table."""
     if llama_batched.recognised(source):
         return llama_batched.read(source)
-    if '"predicted_ms"' not in source.text:
+    if '"predicted_ms"' not in source.text and '"predicted_n"' not in source.text:
         log = llama_log.read(source)
         return observations(source.path, log.responses, log.model, log.ignored, log.weight_bytes)
     records = _responses(source)
