@@ -31,6 +31,21 @@ COMMANDS = {
             "simulate",
             "Run designs through the event engine, step by step.",
         ),
+        (
+            "simulator.cli.calibrate:calibrate",
+            "calibrate",
+            "Fit a runtime profile to measured pass and prefill times.",
+        ),
+        (
+            "simulator.cli.explain:explain",
+            "explain",
+            "Explain one case: where every millisecond and byte goes, and what the answer hangs on.",
+        ),
+        (
+            "simulator.cli.validate:validate",
+            "validate",
+            "Predict measured speedups, and say how often that is right.",
+        ),
         ("simulator.cli.claims:claims", "claims", "Published claims beside what is reproduced here."),
         ("simulator.cli.train:train", "train", "Train a drafter on the frozen reference target."),
         ("simulator.cli.report:report", "report", "Write one self-contained HTML report."),
