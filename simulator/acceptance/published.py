@@ -83,12 +83,37 @@ def list_published(target_id: str | None = None, *, task_class: str | None = Non
     )
 
 
+def sets_of(name: str, *, target_id: str, drafter_family: str) -> list[str]:
+    """Sets that a name stands for: itself, or those of a publication that hold for a target and drafter.
+
+    All of them where none does.
+
+    Parameters
+    ----------
+    name : str
+        Name of a set, or key of its source; an unknown name raises UnknownNameError.
+    target_id, drafter_family : str
+        What acceptance is asked for.
+    """
+    if name in _entries():
+        return [name]
+    whole = [each for each, entry in _entries().items() if entry["source"] == name]
+    if not whole:
+        sources = {str(entry["source"]) for entry in _entries().values()}
+        raise UnknownNameError("published acceptance", name, [*_entries(), *sources])
+    asked = (target_id, drafter_family)
+    return [
+        each for each in whole if (_entries()[each]["target_id"], _entries()[each]["drafter_family"]) == asked
+    ] or whole
+
+
 def load_published(
     name: str,
     *,
     target_id: str | None = None,
     drafter_id: str | None = None,
     drafter_family: str | None = None,
+    drafter: str | None = None,
     at_draft_length: int | None = None,
     extrapolate: bool = False,
     transfer: bool = False,
@@ -102,6 +127,9 @@ def load_published(
     target_id, drafter_id, drafter_family : str or None
         What it is asked for; another target or family than the published one raises TransferError, unless
         `transfer`.
+    drafter : str or None
+        What the publisher of the drafter asked for calls it. Another drafter of the family than the published
+        one needs no `transfer`, but the kind is then "assumed".
     at_draft_length : int or None
         For entries whose publisher did not print K: the K to assume, within the entry's range.
     extrapolate : bool
@@ -120,6 +148,8 @@ def load_published(
         asked=(target_id, drafter_family),
         transfer=transfer,
     )
+    if drafter is not None and drafter != entry["drafter"]:
+        kind = "assumed"
     if "per_position_acceptance_rate" in entry:
         conditional = conditional_from_unconditional(entry["per_position_acceptance_rate"], where=where)
         published: tuple[int, ...] = (len(conditional),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,12 +27,14 @@ HOW = "--acceptance-trace FILE, --acceptance NAME, --acceptance-rate A or --acce
 class Case:
     """What is predicted; lists give every combination."""
 
-    device: str = ""
-    """Devices, comma-separated."""
-    target: str = ""
-    """Targets, comma-separated: names, config.json, GGUF or safetensors; NAME@int4 picks a build."""
+    device: Annotated[str, Parameter(show_default=False)] = ""
+    """Devices, comma-separated (draftscope profiles list devices). Required."""
+    target: Annotated[str, Parameter(show_default=False)] = ""
+    """Targets, comma-separated: names (draftscope profiles list targets), config.json, GGUF or safetensors;
+    NAME@int4 or PATH@int4 picks a build. Required."""
     drafter: str = "none"
-    """Drafters, comma-separated: names, trace names, .toml files; NAME@bf16 picks a precision."""
+    """Drafters, comma-separated: names (draftscope profiles list drafters), trace names, .toml files;
+    NAME@bf16 picks a precision."""
     runtime: str | None = None
     """Runtimes, comma-separated; each device's default where omitted."""
     engine: str | None = None
@@ -46,7 +48,8 @@ class Case:
     acceptance_trace: str | None = None
     """Acceptance from a trace file (.parquet), replayed exactly."""
     acceptance: str | None = None
-    """Acceptance published under this name."""
+    """Published acceptance, comma-separated names (draftscope profiles list acceptances); a publication is all of
+    its sets."""
     acceptance_rate: str | None = None
     """Acceptance of each draft given that those before it were accepted, 0..1."""
     acceptance_length: str | None = None
@@ -62,7 +65,7 @@ class Case:
     prompt_tokens: str | None = None
     """Prompt; needed unless a trace has its own."""
     output_tokens: str | None = None
-    """Response; needed unless a trace has its own."""
+    """Response; needed without a trace, which has its own."""
     batch: str = "1"
     """Streams decoded together: 1, or 1,8,64."""
     context: str | None = None
@@ -87,6 +90,7 @@ class Case:
         for option, values in lists.items():
             if not values:
                 raise DraftscopeError(f"{option}: nothing given; needed: one or more names, comma-separated.")
+        self._check_unused()
         batches = whole_numbers(self.batch, where="--batch", minimum=1)
         axes = assignments(self.set_) or {}
         if self.context is not None:
@@ -109,18 +113,46 @@ class Case:
             target = load_target(name)
             drafter = drafter_for(wanted, target)
             model = build_drafter(drafter, target)
-            lengths, note = self._lengths(model, target, alone=len(lists["--drafter"]) == 1)
-            if note:
-                notes[note] = None
-            for length, task, batch in product(lengths, lists["--tasks"], batches):
-                questions.append(Question(
-                    case=self, length=length, target=target, drafter=drafter,
-                    arguments={**common, "device": device, "runtime": runtime, "target": by_name(target),
-                               "batch": batch, "task": None if task == "all" else task},
-                ))  # fmt: skip
+            for acceptance in self._acceptances(model, target):
+                case = replace(self, acceptance=acceptance)
+                lengths, note = case._lengths(model, target, alone=len(lists["--drafter"]) == 1)
+                if note:
+                    notes[note] = None
+                for length, task, batch in product(lengths, lists["--tasks"], batches):
+                    questions.append(Question(
+                        case=case, length=length, target=target, drafter=drafter,
+                        arguments={**common, "device": device, "runtime": runtime, "target": by_name(target),
+                                   "batch": batch, "task": None if task == "all" else task},
+                    ))  # fmt: skip
         if not questions:
             raise DraftscopeError("--draft-length: " + " ".join(notes))
         return questions, list(notes)
+
+    def _check_unused(self) -> None:
+        """Refuse options that only a trace can answer, and those that a trace answers itself."""
+        default = Case()
+        if self.acceptance_trace is not None:
+            if self.output_tokens is not None:
+                raise DraftscopeError(
+                    "--output-tokens: given with --acceptance-trace, which has responses of its own."
+                )
+            return
+        for option, given, usual in (("--min-prob", self.min_prob, default.min_prob),
+                                     ("--max-overlap", self.max_overlap, default.max_overlap)):  # fmt: skip
+            if given != usual:
+                raise DraftscopeError(
+                    f"{option}: {given!r} given without --acceptance-trace; only a trace knows the drafter's "
+                    "probabilities and the overlap with its training text."
+                )
+
+    def _acceptances(self, drafter: DrafterModel, target: TargetSpec) -> list[str | None]:
+        """Names of published sets, a publication spelt out; [None] where acceptance is given otherwise."""
+        from simulator.acceptance.published import sets_of
+
+        found: list[str | None] = []
+        for name in names(self.acceptance) if drafter.family != "none" else []:
+            found += sets_of(name, target_id=target.id, drafter_family=drafter.family)
+        return list(dict.fromkeys(found)) or [None]
 
     def _lengths(
         self, drafter: DrafterModel, target: TargetSpec, *, alone: bool
@@ -215,7 +247,7 @@ class Case:
 
         return load_published(
             name, target_id=target.id, drafter_id=drafter.id, drafter_family=drafter.family,
-            transfer=self.transfer,
+            drafter=drafter.published_as, transfer=self.transfer,
         )  # fmt: skip
 
 
@@ -266,3 +298,20 @@ class Question:
             if known is None or length <= known
         }
         return {**arguments, "draft_length": max(speeds, key=lambda length: speeds[length])}
+
+    def end_note(self, settled: dict[str, Any]) -> str:
+        """Say that the best length is the last one searched; empty where it is not, or none was searched.
+
+        Parameters
+        ----------
+        settled : dict
+            What :meth:`settled` gave.
+        """
+        if self.length is not None or settled["acceptance"] is None:
+            return ""
+        known = settled["acceptance"].max_draft_length
+        last = BEST_OF[-1] if known is None else min(BEST_OF[-1], known)
+        if settled["draft_length"] < last:
+            return ""
+        why = "known" if known == last else "searched"
+        return f"{self.drafter}: K = {last} is the longest draft length {why}; a longer one may be faster."

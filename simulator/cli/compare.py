@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from simulator.studies.rows import Row
 
 TITLES = {
-    "traced": "Block 1: small real target, acceptance measured here",
-    "published": "Block 2: Gemma-class targets, acceptance as published for them",
+    "traced": "small real target, acceptance measured here",
+    "published": "Gemma-class targets, acceptance as published for them",
 }
 HEAD = (
-    "drafter", "task", "K", "accept len", "break-even", "tok/s", "speedup [low..high]",
-    "slowest..fastest task", "mJ/token", "RAM MiB (drafter)", "TTFT ms", "MB/token", "acceptance/time",
+    "drafter", "task", "K", "acceptance length", "break-even", "tok/s [low..high]", "speedup [low..high]",
+    "by task", "mJ/token", "RAM MiB (drafter)", "TTFT ms", "acceptance/time",
 )  # fmt: skip
 
 
@@ -120,9 +120,10 @@ def compare(
         every_length=every_length,
         every_task=detail,
     )
-    output.emit(found.records(), command="compare", notes=found.notes, markdown=lambda: as_markdown(found))
+    notes = [*found.elsewhere.values(), *found.notes]
+    output.emit(found.records(), command="compare", notes=notes, markdown=lambda: as_markdown(found))
     if output.output != "md":
-        for note in found.notes:
+        for note in notes:
             say(f"note: {note}")
     return 0
 
@@ -153,24 +154,26 @@ def trace_files(text: str | None) -> list[Path]:
 def as_markdown(found: Comparison) -> str:
     """The tables for people: two blocks, one table for each device, runtime, batch and target."""
     parts = []
-    for block, title in TITLES.items():
-        rows = found.block(block)
-        if not rows:
-            continue
-        gemma = any(row.target.startswith("gemma") for row in rows)
-        parts.append(f"# {title if gemma else title.replace('Gemma-class', 'other')}\n")
-        for _, group in groupby(rows, key=_place):
-            parts.append(_section(list(group)))
+    blocks = [block for block in TITLES if found.block(block)]
+    for at, block in enumerate(blocks, start=1):
+        parts.append(_heading(block, found.block(block), at if len(blocks) > 1 else None))
+        for place, group in groupby(found.block(block), key=lambda row: row.place):
+            parts.append(_section(list(group), found.elsewhere.get(place, "")))
     if found.notes:
         parts.append("Notes\n\n" + "".join(f"- {note}\n" for note in found.notes))
     return "\n".join(parts)
 
 
-def _place(row: Row) -> tuple[object, ...]:
-    return row.device, row.runtime, row.engine, row.batch, row.target
+def _heading(block: str, rows: Sequence[Row], number: int | None) -> str:
+    """Title of a block, with its number where there is another."""
+    title = TITLES[block]
+    if not any(row.target.startswith("gemma") for row in rows):
+        title = title.replace("Gemma-class targets", "other targets")
+    title = title[0].upper() + title[1:] if number is None else f"Block {number}: {title}"
+    return f"# {title}\n"
 
 
-def _section(rows: Sequence[Row]) -> str:
+def _section(rows: Sequence[Row], elsewhere: str) -> str:
     first = rows[0]
     head = [f"{first.device}", f"{first.runtime} ({first.engine})", first.target]
     if first.batch != 1:
@@ -179,8 +182,10 @@ def _section(rows: Sequence[Row]) -> str:
         head.append(f"{first.requests} responses")
     else:
         head.append(f"prompt {first.prompt_tokens:.0f} + {first.output_tokens:.0f} tokens")
+    head += [text for text in dict.fromkeys(row.settings for row in rows) if text]
     cells = [_cells(row) for row in rows]
-    return f"## {' · '.join(head)}\n\n{table(HEAD, cells, left=2)}\n{_verdict(rows)}"
+    lines = [*_verdicts(rows), *_legend(rows), *([elsewhere] if elsewhere else [])]
+    return f"## {' · '.join(head)}\n\n{table(HEAD, cells, left=2)}\n" + "\n".join(lines) + "\n"
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -190,38 +195,66 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         row.drafter,
         task,
-        str(row.draft_length or "-"),
+        f"{row.draft_length or '-'}{'+' if row.at_longest else ''}",
         interval(row.mean_acceptance_length, None, None),
         interval(row.break_even_acceptance_length, None, None),
-        rounded(row.decode_tokens_per_s),
+        _rate(row),
         interval(row.speedup, row.speedup_low, row.speedup_high),
         _spread(row),
         rounded(None if row.energy_per_token_j is None else row.energy_per_token_j * 1e3),
         f"{row.peak_ram_bytes / 2**20:,.0f} ({row.drafter_ram_bytes / 2**20:.1f})",
         rounded(row.ttft_s * 1e3),
-        rounded(None if row.bytes_per_token is None else row.bytes_per_token / 1e6),
         f"{row.acceptance_kind or '-'}/{row.time_kind}",
     )
 
 
+def _rate(row: Row) -> str:
+    low, high = row.decode_tokens_per_s_low, row.decode_tokens_per_s_high
+    span = "" if low is None or high is None else f" [{rounded(low)}..{rounded(high)}]"
+    return rounded(row.decode_tokens_per_s) + span
+
+
 def _spread(row: Row) -> str:
-    if row.slowest_task is None or row.fastest_task is None:
+    if row.slowest_task_speedup is None or row.fastest_task_speedup is None:
         return "-"
-    speeds = f"{row.slowest_task_speedup:.2f}..{row.fastest_task_speedup:.2f}"
-    return f"{row.slowest_task} {speeds} {row.fastest_task}"
+    return f"{row.slowest_task_speedup:.2f}..{row.fastest_task_speedup:.2f}"
 
 
-def _verdict(rows: Iterable[Row]) -> str:
-    """One sentence: which design is fastest, if any beats plain decoding."""
-    known = [row for row in rows if row.speedup is not None and row.draft_length and row.tasks >= 1]
+def _verdicts(rows: Sequence[Row]) -> list[str]:
+    """One sentence a benchmark, over all its tasks: which design is fastest, if any beats plain decoding."""
+    known = [row for row in rows if row.speedup is not None and row.draft_length and not row.is_part]
     if not known:
-        return "No acceptance is known for any drafter here; break-even is the length a step must reach.\n"
-    best = max(known, key=lambda row: row.speedup or 0.0)
+        what = next((row.note for row in rows if row.note), "no acceptance: cost only").partition(":")[0]
+        return [f"No drafter can be ranked here ({what}); break-even is the length that a step must reach."]
+    benchmarks = list(dict.fromkeys(row.benchmark for row in known))
+    return [
+        _verdict([row for row in known if row.benchmark == each], each if len(benchmarks) > 1 else "")
+        for each in benchmarks
+    ]
+
+
+def _verdict(rows: Sequence[Row], benchmark: str) -> str:
+    on = f" on {benchmark}" if benchmark else ""
+    candidates = [row for row in rows if not row.control] or rows
+    best = max(candidates, key=lambda row: row.speedup or 0.0)
     if (best.speedup or 0.0) <= 1.0:
-        return "No drafter is faster than plain decoding here.\n"
+        return f"No drafter is faster than plain decoding here{on}."
     unsure = best.speedup_low is not None and best.speedup_low <= 1.0
     sure = " (within the ranges of the inputs it may also lose)" if unsure else ""
     return (
-        f"Fastest: {best.label} at K = {best.draft_length}, "
-        f"{interval(best.speedup, best.speedup_low, best.speedup_high)} times plain decoding{sure}.\n"
+        f"Fastest{on}: {best.label} at K = {best.draft_length}, "
+        f"{interval(best.speedup, best.speedup_low, best.speedup_high)} times plain decoding{sure}."
     )
+
+
+def _legend(rows: Sequence[Row]) -> list[str]:
+    """What the signs of a table mean, of those that it has."""
+    lines = []
+    if any(row.at_longest for row in rows):
+        lines.append("K+: the longest draft length that is known or asked for; a longer one may be faster.")
+    if any(row.slowest_task_speedup is not None for row in rows):
+        lines.append("by task: speedup on the slowest and on the fastest task (--detail names them).")
+    cost_only = [row.draft_length for row in rows if row.acceptance is None and row.draft_length]
+    if cost_only and len(cost_only) < len(rows) - 1:
+        lines.append(f"cost only: no acceptance is known; break-even of a step with K = {cost_only[0]}.")
+    return lines

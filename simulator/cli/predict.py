@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from simulator.cli.case import NOTHING, Case
-from simulator.cli.output import DEFAULT, Output, interval, say, table
+from simulator.cli.output import DEFAULT, Output, say, table
 from simulator.units import rounded
 
 if TYPE_CHECKING:
     from simulator.results import Result
 
-HEAD = (
-    "device", "runtime", "target", "drafter", "task", "K", "batch", "accept len", "tok/s",
-    "speedup [low..high]", "mJ/token", "RAM MiB", "TTFT ms", "MB/token", "confidence",
+CASE = ("device", "runtime", "target", "drafter", "acceptance", "task", "K", "batch")
+"""Columns that say which case a row is; one that is the same in all rows stands above the table."""
+KEPT = ("drafter", "K")
+SETTINGS = ("context", "min_prob")
+"""Inputs that a caller set for all rows; overrides of cited inputs are called ``set.NAME``."""
+FOUND = (
+    "acceptance length", "tok/s [low..high]", "speedup [low..high]", "mJ/token", "RAM MiB", "TTFT ms",
+    "confidence",
 )  # fmt: skip
 
 
@@ -34,10 +39,12 @@ def predict(*, case: Case = NOTHING, intervals: bool = True, output: Output = DE
     from simulator.analytic import predict as closed_form
 
     questions, left_out = case.expand()
-    results = [closed_form(**question.settled(), intervals=intervals) for question in questions]
+    settled = [question.settled() for question in questions]
+    results = [closed_form(**each, intervals=intervals) for each in settled]
+    ends = [question.end_note(each) for question, each in zip(questions, settled, strict=True)]
     emit_results(
         results, [question.arguments["device"] for question in questions], command="predict", output=output,
-        left_out=left_out,
+        left_out=[*left_out, *dict.fromkeys(filter(None, ends))],
     )  # fmt: skip
     return 0
 
@@ -87,25 +94,50 @@ def emit_results(
 
 
 def _table(results: Sequence[Result], notes: Sequence[str]) -> str:
+    cases = [_case(result) for result in results]
+    shown = [i for i, name in enumerate(CASE) if name in KEPT or len({case[i] for case in cases}) > 1]
     rows = [
         (
-            *(str(result.inputs[name]) for name in ("device", "runtime", "target", "drafter")),
-            str(result.inputs.get("task") or "all"),
-            str(result.inputs["draft_length"]),
-            f"{result.inputs['batch']:g}",
+            *(case[i] for i in shown),
             f"{result['mean_acceptance_length']:.2f}",
-            rounded(result["decode_tokens_per_s"]),
-            _span(result),
+            _span(result, "decode_tokens_per_s", rounded),
+            _span(result, "speedup", lambda value: f"{value:.2f}"),
             rounded(result["energy_per_token_j"] * 1e3),
             rounded(result["peak_ram_bytes"] / 2**20),
             rounded(result["ttft_s"] * 1e3),
-            rounded(result["bytes_per_token"] / 1e6),
             result.confidence,
         )
-        for result in results
+        for case, result in zip(cases, results, strict=True)
     ]
-    return table(HEAD, rows, left=5) + "\n" + "".join(f"- {note}\n" for note in notes)
+    alike = " · ".join(_alike(cases[0], results))
+    head = [CASE[i] for i in shown]
+    lines = "".join(f"- {note}\n" for note in notes)
+    return f"## {alike}\n\n{table((*head, *FOUND), rows, left=len(head) - 1)}\n{lines}"
 
 
-def _span(result: Result) -> str:
-    return interval(result["speedup"], *result.intervals.get("speedup", (None, None)))
+def _case(result: Result) -> tuple[str, ...]:
+    names = ("device", "runtime", "target", "drafter", "acceptance")
+    return (
+        *(str(result.inputs[name] or "-") for name in names),
+        str(result.inputs.get("task") or "all"),
+        str(result.inputs["draft_length"]),
+        f"{result.inputs['batch']:g}",
+    )
+
+
+def _alike(case: tuple[str, ...], results: Sequence[Result]) -> list[str]:
+    """What is the same in all rows, with the caller's overrides."""
+    same = [
+        text if name in ("device", "runtime", "target") else f"{name} {text}"
+        for name, text in zip(CASE, case, strict=True)
+        if name not in KEPT and all(_case(result)[CASE.index(name)] == text for result in results)
+    ]
+    settings = [name for name in results[0].inputs if name in SETTINGS or name.startswith("set.")]
+    return [*same, *(f"{name.removeprefix('set.')} {results[0].inputs[name]:g}" for name in settings
+                     if results[0].inputs[name] is not None)]  # fmt: skip
+
+
+def _span(result: Result, name: str, shown: Callable[[float], str]) -> str:
+    low, high = result.intervals.get(name, (None, None))
+    span = "" if low is None or high is None else f" [{shown(low)}..{shown(high)}]"
+    return shown(result[name]) + span

@@ -55,15 +55,17 @@ def simulate(
         raise DraftscopeError(f"--steps: {len(questions)} designs asked for; allowed: one.")
     from simulator.engine import simulate as engine
 
-    results = []
+    results, ends = [], dict[str, None]()
     for done, question in enumerate(questions):
         if len(questions) > 1:
             where = question.arguments["device"]
             say(f"simulating {done + 1} of {len(questions)}: {question.drafter} on {where}")
-        results.append(engine(**question.settled(), replications=number, seed=start, steps=steps is not None))
+        settled = question.settled()
+        ends[question.end_note(settled)] = None
+        results.append(engine(**settled, replications=number, seed=start, steps=steps is not None))
     emit_results(
         results, [question.arguments["device"] for question in questions], command="simulate", output=output,
-        left_out=left_out,
+        left_out=[*left_out, *filter(None, ends)],
     )  # fmt: skip
     if steps is not None:
         records = [step._asdict() for step in results[0].steps]

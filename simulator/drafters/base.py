@@ -76,6 +76,10 @@ class DrafterModel:
         The target that it was built for.
     trace_id : str
         Name of its acceptance traces.
+    published_as : str
+        Name by which its publisher calls it, and its published acceptance; empty where none did.
+    control : bool
+        True for a check that is never announced as the best choice.
     note : str
         What is assumed or left out.
     """
@@ -99,6 +103,8 @@ class DrafterModel:
     kind: str = "derived"
     target_id: str = ""
     trace_id: str = ""
+    published_as: str = ""
+    control: bool = False
     note: str = ""
 
     @property

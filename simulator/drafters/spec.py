@@ -77,6 +77,11 @@ class DrafterSpec(BaseModel):
         Targets that it was made for; ``"*"`` = any.
     trace_id : str
         Name of its acceptance traces, where it differs from ``id``.
+    published_as : str
+        Name by which its publisher calls it, as published acceptance does; that of another drafter counts as
+        assumed.
+    control : bool
+        A check, such as a look-up in the training text, that is never announced as the best choice.
     quant : str or QuantScheme
         Precision of its weights and cache: a named scheme or a table. It is never taken from the target.
     expected_params : int or None
@@ -94,6 +99,8 @@ class DrafterSpec(BaseModel):
     label: str = ""
     targets: tuple[str, ...] = Field(default=("*",), strict=False, min_length=1)
     trace_id: str = ""
+    published_as: str = ""
+    control: bool = False
     quant: str | QuantScheme = "int8"
     expected_params: PositiveInt | None = None
     part_ranges: dict[str, PartRange] = Field(default_factory=dict)
@@ -183,6 +190,8 @@ def assemble(
         host_s_low=host.low if host else None,
         host_s_high=host.high if host else None,
         trace_id=spec.trace_id or spec.id,
+        published_as=spec.published_as,
+        control=spec.control,
         sources=tuple(dict.fromkeys(sources)),
         kind=max(kinds, key=_WEAKEST_LAST.index),
         target_id=target.id,

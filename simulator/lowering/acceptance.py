@@ -151,4 +151,4 @@ def _named(name: str, target_id: str, drafter: DrafterModel, transfer: bool) -> 
     if name not in list_published():
         raise UnknownNameError("acceptance", name, list_published())
     return load_published(name, target_id=target_id, drafter_id=drafter.id, drafter_family=drafter.family,
-                          transfer=transfer)  # fmt: skip
+                          drafter=drafter.published_as, transfer=transfer)  # fmt: skip

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from simulator.acceptance import Acceptance, PublishedAcceptance, TraceAcceptance, load_published
+from simulator.acceptance import Acceptance, TraceAcceptance
 from simulator.drafters import list_drafters
 from simulator.errors import DraftscopeError
 from simulator.lowering.acceptance import as_acceptance, kind_of
 from simulator.lowering.affine import Quantity
+from simulator.lowering.limits import check_range
 from simulator.lowering.lower import lower_cached
 from simulator.lowering.lowered import Lowered
 from simulator.lowering.params import CostParams
+from simulator.lowering.remarks import acceptance_remark, context_remark, dtype_remark
 from simulator.specs import Scenario, TargetSpec, build_name, list_targets, load_target
-
-SHORT = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +90,20 @@ class Question:
                 **self.builds,
                 "acceptance": None if model is None else model.id,
                 "task": self.task,
+                **self._settings(),
             },
             "acceptance_kind": kind,
             "acceptance_sources": () if model is None else model.sources,
         }
+
+    def _settings(self) -> dict[str, Any]:
+        """What the caller set beyond the case: filters of a trace, a fixed context, overrides of inputs."""
+        found: dict[str, Any] = {}
+        if isinstance(self.acceptance, TraceAcceptance):
+            found |= {"max_overlap": self.acceptance.max_overlap, "min_prob": self.acceptance.min_prob}
+        if self.scenario.context is not None:
+            found["context"] = self.scenario.context
+        return found | {f"set.{name}": value for name, value in self.axes.items()}
 
     def identity(self) -> dict[str, Any]:
         """What a digest of the inputs holds whatever the acceptance is."""
@@ -141,6 +151,8 @@ def ask(
     names = {field.name for field in fields(Scenario)}
     given = {name: value for name, value in numbers.items() if value is not None}
     given |= {name: value for name, value in (axes or {}).items() if name in names}
+    for name, value in (axes or {}).items():
+        check_range(name, value)
     asked = replace(scenario or Scenario(prompt_tokens=1, output_tokens=2), **given)
     lengths = np.asarray(asked.draft_length, dtype=float)
     if not (lengths == np.floor(lengths)).all():
@@ -149,8 +161,6 @@ def ask(
         device=device, target=target, drafter=drafter, runtime=runtime, engine=engine or asked.engine,
         draft_runtime=draft_runtime, draft_engine=draft_engine or asked.draft_engine,
     )  # fmt: skip
-    if note := _dtype_note(target):
-        lowered = replace(lowered, notes=(*lowered.notes, note))
     target_id = lowered.ids["target"]
     if lowered.drafter.family == "none" and (lengths > 0).any():
         others = ", ".join(name for name in list_drafters(target_id) if name != "none")
@@ -162,15 +172,23 @@ def ask(
         acceptance, target_id=target_id, drafter=lowered.drafter, draft_length=asked.draft_length,
         transfer=transfer,
     )  # fmt: skip
-    if transfer and (note := _transfer_note(model, lowered, longest=float(lengths.max(initial=0)))):
-        lowered = replace(lowered, notes=(*lowered.notes, note))
+    has_prompt = scenario is not None or "prompt_tokens" in given
+    spec = target if isinstance(target, TargetSpec) else load_target(target)
+    remarks = (
+        dtype_remark(spec, shipped=isinstance(target, str) and target.partition("@")[0] in list_targets()),
+        context_remark(spec, asked, model, task, has_prompt=has_prompt),
+        acceptance_remark(
+            model, lowered.drafter, target_id, longest=float(lengths.max(initial=0)), transfer=transfer
+        ),
+    )
+    lowered = replace(lowered, notes=(*lowered.notes, *(remark for remark in remarks if remark)))
     return Question(
         lowered=lowered,
         scenario=asked,
         axes={name: value for name, value in (axes or {}).items() if name not in names},
         acceptance=model,
         task=task,
-        has_prompt=scenario is not None or "prompt_tokens" in given,
+        has_prompt=has_prompt,
         has_tokens=scenario is not None or {"prompt_tokens", "output_tokens"} <= set(given),
         builds=_builds(target, drafter, lowered),
     )
@@ -186,46 +204,3 @@ def _builds(target: Any, drafter: Any, lowered: Lowered) -> dict[str, str]:
     if isinstance(drafter, (str, Path)) and "@" in str(drafter) and not Path(drafter).exists():
         found["drafter"] = f"{lowered.ids['drafter']}@{str(drafter).rpartition('@')[2]}"
     return found
-
-
-def _transfer_note(model: Acceptance | None, lowered: Lowered, *, longest: float) -> str:
-    """Which target and drafter an acceptance comes from, where it is carried over to others."""
-    if model is None or longest == 0:
-        return ""
-    drafter, target_id = lowered.drafter, lowered.ids["target"]
-    ours: set[str | None] = {drafter.id, drafter.trace_id, None}
-    role = "drafter"
-    own: str | None
-    by: str | None
-    if isinstance(model, TraceAcceptance):
-        own, by = model.trace.metadata.target_id, model.trace.metadata.drafter_id
-    elif isinstance(model, PublishedAcceptance):
-        published = load_published(model.name)
-        own, by, ours = published.target_id, published.drafter_family, {drafter.family, None}
-        role = "drafter family"
-    else:
-        own, by = model.target_id, model.drafter_id
-    if own in (target_id, None) and by in ours:
-        return ""
-    origin = [f"{what} {name!r}" for what, name in (("target", own), (role, by)) if name is not None]
-    return (
-        f"The acceptance comes from {' and '.join(origin)} and is carried over (--transfer): the result is "
-        "therefore assumed."
-    )
-
-
-def _dtype_note(target: Any) -> str:
-    """What a reader must know of a caller's file whose own precision is costed."""
-    spec = target
-    if not isinstance(target, TargetSpec):
-        if str(target).partition("@")[0] in list_targets():
-            return ""
-        spec = load_target(target)
-    says = spec.quant.note.rpartition(" dtype ")
-    if spec.quant.name != "file" or not says[1]:
-        return ""
-    dtype = says[2].removeprefix("torch.")
-    return (
-        f"{spec.id} is costed in {SHORT.get(dtype, dtype)} as the file says; add @int4 to the file's path "
-        "(PATH@int4) for a 4-bit build."
-    )

@@ -160,7 +160,10 @@ class Result:
             File to write.
         """
         lines = [f"# {self.inputs.get('drafter', '')} on {self.inputs.get('device', '')} ({self.method})", ""]
-        lines += _table(("input", "value"), [(name, _asked(value)) for name, value in self.inputs.items()])
+        lines += _table(
+            ("input", "value"),
+            [(name, _asked(value, mean=name.endswith("_tokens"))) for name, value in self.inputs.items()],
+        )
         rows: list[tuple[str, ...]] = []
         for name, value in self.metrics.items():
             unit, scale = readable(metric(name).unit, _largest(value))
@@ -171,13 +174,16 @@ class Result:
         tables = (
             ("bytes per token", "B/token", self.byte_ledger),
             ("RAM", "B", self.ram_ledger),
-            ("energy by rail", "J", self.energy_ledger.get("rail", {})),
-            ("energy by phase", "J", self.energy_ledger.get("phase", {})),
+            ("energy of a response by rail", "J", self.energy_ledger.get("rail", {})),
+            ("energy of a response by phase", "J", self.energy_ledger.get("phase", {})),
         )
         for title, si, ledger in tables:
             unit, scale = readable(si, max(map(_largest, ledger.values()), default=0.0))
             parts = [(part, _shown(value, scale)) for part, value in ledger.items()]
             lines += _table((title, unit), parts, numbers=(1,))
+        wasted = self.energy_ledger.get("rejected_share")
+        if wasted is not None:
+            lines += [f"Rejected drafts: {_shown(wasted, 0.01)} % of the energy of decoding.", ""]
         lines += [f"Confidence: {self.confidence}. Sources: {', '.join(self.references) or 'none'}.", ""]
         lines += [f"- {note}" for note in self.notes]
         return _written("\n".join(lines).rstrip() + "\n", path)
@@ -189,7 +195,7 @@ class Result:
             flat[name] = json.dumps(_plain(value)) if isinstance(value, (dict, list, tuple)) else value
         flat |= self.metrics
         for name, (low, high) in self.intervals.items():
-            flat |= {f"{name}.low": low, f"{name}.high": high}
+            flat |= {f"{name}_low": low, f"{name}_high": high}
         groups: dict[str, Mapping[str, Any]] = {
             "bytes": self.byte_ledger, "ram": self.ram_ledger,
             "energy.rail": self.energy_ledger.get("rail", {}),
@@ -199,7 +205,8 @@ class Result:
             flat |= {f"{group}.{part}": value for part, value in ledger.items()}
         flat["energy.rejected_share"] = self.energy_ledger.get("rejected_share")
         flat |= {"confidence": self.confidence, "method": self.method, "version": self.version,
-                 "seed": self.seed, "inputs_digest": self.inputs_digest}  # fmt: skip
+                 "seed": self.seed, "inputs_digest": self.inputs_digest,
+                 "notes": " ".join(self.notes)}  # fmt: skip
         designs = max((np.size(value) for value in flat.values() if isinstance(value, np.ndarray)), default=1)
         return [
             {key: _plain(value.flat[i] if isinstance(value, np.ndarray) and value.size > 1 else value)
@@ -252,13 +259,15 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _asked(value: Any) -> str:
-    """An input as it was given: a number in full, several as their range."""
+def _asked(value: Any, *, mean: bool) -> str:
+    """An input as it was given: a number in full, several as their range; a fraction of a token is a mean."""
     if value is None:
         return "-"
     if isinstance(value, np.ndarray):
         return f"{value.size} values, {value.min():g} to {value.max():g}" if value.size else "none"
-    return f"{value:g}" if isinstance(value, (float, np.floating)) else str(value)
+    if not isinstance(value, (float, np.floating)):
+        return str(value)
+    return f"{value:.1f} (mean)" if mean and not float(value).is_integer() else f"{value:g}"
 
 
 def _shown(value: Any, scale: float = 1.0) -> str:

@@ -8,12 +8,13 @@ a design without one is shown with its cost only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from simulator.acceptance.trace import shipped_targets
 from simulator.errors import DraftscopeError
 from simulator.results import Result
+from simulator.studies.elsewhere import elsewhere
 from simulator.studies.evidence import TraceLike, check_transfer
 from simulator.studies.notes import gathered, ram_notes
 from simulator.studies.places import Found, Place, Question, check_tasks, rows_of_target
@@ -41,10 +42,14 @@ class Comparison:
         In order of block, device, runtime, batch, target and drafter.
     notes : tuple of str
         What was assumed, left out or missing.
+    elsewhere : dict
+        By `Row.place`: which other runtimes of the device decode the target faster, where the runtime is the
+        device's default.
     """
 
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
+    elsewhere: dict[tuple[Any, ...], str] = field(default_factory=dict)
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as flat records."""
@@ -151,6 +156,7 @@ def compare(
     check_tasks(question, [(spec.id, models) for _, spec, models in served])
     found = Found()
     shown: list[tuple[Result, str]] = []
+    faster: dict[tuple[Any, ...], str] = {}
     for device in several(devices):
         for runtime in several(runtimes) or [None]:
             for batch in several(batches):
@@ -162,6 +168,10 @@ def compare(
                     before = len(found.rows)
                     rows_of_target(found, place, models, question)
                     shown += [(each, device) for row in found.rows[before:] for each in row.results]
+                    if runtime is None and engine is None and not axes:
+                        plain = found.rows[before]
+                        if words := elsewhere(plain, place):
+                            faster[plain.place] = words
     for target_id, names in found.untraced.items():
         found.note(
             f"No acceptance trace on {target_id} is shipped or given for {', '.join(names)}: cost only. "
@@ -169,6 +179,12 @@ def compare(
         )
     order = {TRACED: 0, PUBLISHED: 1}
     rows = sorted(found.rows, key=lambda row: order[row.block])
+    untraced = list(dict.fromkeys(row.target for row in rows if row.draft_length and not row.requests))
+    if min_prob is not None and untraced:
+        found.note(
+            f"The confidence stop, min_prob {min_prob:g}, is not used on {', '.join(untraced)}: only a trace "
+            "knows the drafter's probabilities."
+        )
     for note in [*ram_notes(shown), *gathered([result for result, _ in shown])]:
         found.note(note)
-    return Comparison(rows=tuple(rows), notes=tuple(found.notes))
+    return Comparison(rows=tuple(rows), notes=tuple(found.notes), elsewhere=faster)

@@ -41,11 +41,15 @@ class Evidence:
     Attributes
     ----------
     label : str
-        Short name.
+        Short name, which ``--acceptance`` understands where it is a publication.
+    benchmark : str
+        Prompts that the acceptance was obtained on: only results on one benchmark can be ranked.
     members : tuple of (str, Acceptance, str or None)
         Task, model, and the task to ask the model for.
     pooled : Acceptance or None
         All tasks together, where they are of one trace.
+    overall : PublishedAcceptance or None
+        The publisher's own mean of the members.
     max_draft_length : int or None
         Largest K that all members answer for.
     note : str
@@ -53,8 +57,10 @@ class Evidence:
     """
 
     label: str
+    benchmark: str
     members: tuple[tuple[str, Acceptance, str | None], ...]
     pooled: ReplayedTrace | None = None
+    overall: PublishedAcceptance | None = None
     max_draft_length: int | None = None
     note: str = ""
 
@@ -88,6 +94,7 @@ def trace_evidence(
     note = "" if model.kind == "measured" else f"acceptance carried over from {model.id}"
     return Evidence(
         label=model.id,
+        benchmark=loaded(trace).metadata.task_set,
         members=tuple((task, model.of_task(task), task) for task in model.trace.tasks),
         pooled=model,
         max_draft_length=model.max_draft_length,
@@ -126,11 +133,14 @@ def published_evidence(
 
 def _grouped(source: str, models: list[PublishedAcceptance], note: str) -> Evidence:
     """Sets of one publication; a set that is their average is left out beside the others."""
-    single = [model for model in models if not model.task.endswith("_overall")] or models
+    means = [model for model in models if model.task.endswith("_overall")]
+    single = [model for model in models if model not in means] or models
     lengths = [model.max_draft_length for model in single if model.max_draft_length is not None]
     return Evidence(
         label=source,
+        benchmark=source,
         members=tuple((model.task, model, None) for model in single),
+        overall=means[0] if means and single is not models else None,
         max_draft_length=min(lengths, default=None),
         note=note,
     )
@@ -141,9 +151,14 @@ def _published(name: str, *asked: str) -> PublishedAcceptance:
     """One set, for the target, drafter and family asked for (transfer is decided by the caller)."""
     if not asked:
         return load_published(name)
-    target_id, drafter_id, family = asked
+    target_id, drafter_id, family, drafter = asked
     return load_published(
-        name, target_id=target_id, drafter_id=drafter_id, drafter_family=family, transfer=True
+        name,
+        target_id=target_id,
+        drafter_id=drafter_id,
+        drafter_family=family,
+        drafter=drafter,
+        transfer=True,
     )
 
 
@@ -153,7 +168,7 @@ def _sets(
     """Sets of some families on a target (None: on any), asked for another target or drafter."""
     known = [_published(name) for name in list_published(of_target)]
     return [
-        _published(model.name, target_id, drafter.id, drafter.family)
+        _published(model.name, target_id, drafter.id, drafter.family, drafter.published_as)
         for model in known
         if model.drafter_family in families and model.target_id
     ]

@@ -35,7 +35,8 @@ from simulator.studies.selection import PUBLISHED, drafter_by_name
 PROMPT_TOKENS, OUTPUT_TOKENS = 1024, 256
 """Request where the acceptance has none of its own: that of the public phone benchmarks."""
 COST_ONLY_DRAFT_LENGTH = 3
-COST_ONLY = "no published acceptance: cost only"
+MAX_OVERLAP = 0.2
+"""Overlap filter where the caller names none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,26 @@ class Question:
     intervals: bool
     every_length: bool
     every_task: bool
+
+    @property
+    def about_tasks(self) -> str:
+        """``of TASK, TASK`` where tasks were asked for, else empty."""
+        return f" of {', '.join(self.tasks)}" if self.tasks else ""
+
+    def settings(self, evidence: Evidence | None) -> str:
+        """What the caller overrides in a row with this evidence (None: plain decoding, cost only)."""
+        found = [
+            f"{name}={value:g}" if isinstance(value, (int, float)) else f"{name}={value}"
+            for name, value in (self.axes or {}).items()
+        ]
+        if evidence is not None and evidence.pooled is not None:
+            if self.prompt_tokens is not None:
+                found.append(f"prompt_tokens={self.prompt_tokens:g}")
+            if self.min_prob is not None:
+                found.append(f"min_prob={self.min_prob:g}")
+            if self.max_overlap != MAX_OVERLAP:
+                found.append(f"max_overlap={'none' if self.max_overlap is None else f'{self.max_overlap:g}'}")
+        return ", ".join(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,10 +169,26 @@ def _rows_of(
     found.note(note)
     if not lengths:
         return
+    longest = None
     if not question.every_length and len(lengths) > 1:
+        longest = max(lengths)
         lengths = [_best(place, drafter, evidence, lengths, question)]
     for length in lengths:
-        found.rows.extend(_rows_at(place, drafter, evidence, length, question))
+        rows = _rows_at(place, drafter, evidence, length, question)
+        found.rows.extend(replace(row, at_longest=length == longest) for row in rows)
+        found.note(_pooling_note(rows[0], evidence))
+
+
+def _pooling_note(row: Row, evidence: Evidence) -> str:
+    """Why a row of several tasks differs from the mean that their publisher prints; empty where none is."""
+    if evidence.overall is None or row.mean_acceptance_length is None:
+        return ""
+    theirs = float(evidence.overall.mean_acceptance_length(row.draft_length))
+    return (
+        f"{row.drafter} on {row.target}: the row of all {row.tasks} tasks of {evidence.label} has as many "
+        f"tokens of each, hence the harmonic mean of their acceptance lengths, {row.mean_acceptance_length:.2f} at "
+        f"K = {row.draft_length}; the publisher's plain mean ({evidence.overall.name}) is {theirs:.2f}."
+    )
 
 
 def _rows_at(
@@ -164,7 +201,7 @@ def _rows_at(
         parts = [
             _row(
                 place, drafter, evidence, task,
-                [_predict(place, drafter, model, length, question, task=asked)],
+                [_predict(place, drafter, model, length, question, task=asked)], question,
                 requests=None if pooled is None else len(pooled.requests_of(task)),
             )
             for task, model, asked in evidence.members
@@ -183,12 +220,13 @@ def _rows_at(
         results = [_predict(place, drafter, pooled, length, question)]
     several = len(evidence.members) > 1
     whole = _row(
-        place, drafter, evidence, ALL_TASKS if several else evidence.members[0][0], results,
+        place, drafter, evidence, ALL_TASKS if several else evidence.members[0][0], results, question,
         requests=None if pooled is None else pooled.trace.n_requests,
     )  # fmt: skip
     if several:
         whole = replace(whole, tasks=len(evidence.members), acceptance=evidence.label)
-    return [whole.spread_over(speedups), *(parts if question.every_task and several else [])]
+    shown = [replace(part, is_part=True) for part in parts] if question.every_task and several else []
+    return [whole.spread_over(speedups), *shown]
 
 
 def _best(
@@ -215,13 +253,16 @@ def _row(
     evidence: Evidence,
     task: str,
     results: Sequence[Result],
+    question: Question,
     *,
     requests: int | None,
 ) -> Row:
-    return row_of(
+    row = row_of(
         results, block=place.block, label=drafter.label, family=drafter.family, task=task, requests=requests,
         note=evidence.note,
     )  # fmt: skip
+    return replace(row, benchmark=evidence.benchmark, control=drafter.control,
+                   settings=question.settings(evidence))  # fmt: skip
 
 
 def _plain_row(
@@ -233,15 +274,16 @@ def _plain_row(
     """Plain decoding: of the recorded responses where there are any, else of the request asked for."""
     spec = load_target(place.target) if isinstance(place.target, str) else place.target
     none = build_drafter("none", spec)
-    traced = [each.pooled for known in evidence.values() for each in known if each.pooled is not None]
+    traced = [each for known in evidence.values() for each in known if each.pooled is not None]
     text, requests = None, None
-    if traced:
-        text = replayed(traced[0].trace, any_drafter=True, max_overlap=None, target_id=place.target_id,
+    if traced and traced[0].pooled is not None:
+        text = replayed(traced[0].pooled.trace, any_drafter=True, max_overlap=None, target_id=place.target_id,
                         transfer=question.transfer)  # fmt: skip
         requests = text.trace.n_requests
     result = _predict(place, none, text, 0, question)
-    return row_of([result], block=place.block, label=none.label, family=none.family, task=ALL_TASKS,
-                  requests=requests)  # fmt: skip
+    row = row_of([result], block=place.block, label=none.label, family=none.family, task=ALL_TASKS,
+                 requests=requests)  # fmt: skip
+    return replace(row, settings=question.settings(traced[0] if traced else None))
 
 
 def _cost_row(place: Place, drafter: DrafterModel, question: Question) -> Row:
@@ -250,10 +292,11 @@ def _cost_row(place: Place, drafter: DrafterModel, question: Question) -> Row:
     length = min(question.draft_lengths, key=lambda k: (abs(k - wanted), k))
     result = _predict(place, drafter, 0.0, length, question, quick=True)
     row = row_of([result], block=place.block, label=drafter.label, family=drafter.family, task=ALL_TASKS)
+    source = "published acceptance" if place.block == PUBLISHED else "acceptance trace"
     return replace(
-        row.without_acceptance(COST_ONLY if place.block == PUBLISHED else "no acceptance trace: cost only"),
-        confidence=result.confidence_by_group["time"],
-    )
+        row.without_acceptance(f"no {source}{question.about_tasks}: cost only"),
+        confidence=result.confidence_by_group["time"], settings=question.settings(None),
+    )  # fmt: skip
 
 
 def _predict(

@@ -25,10 +25,18 @@ class Row:
         Task class, published benchmark, or ``all``.
     tasks : int
         Tasks behind it.
+    is_part : bool
+        True for one task of a row of several, which stands above it.
     acceptance, acceptance_kind : str or None
         Where the acceptance is from and how it is known; None where no acceptance is published.
+    benchmark : str
+        Prompts behind the acceptance: only rows of one benchmark can be ranked.
+    control : bool
+        True for a drafter that is shown as a check, and is no candidate.
     draft_length, batch : int
         Drafts per step, streams decoded together.
+    at_longest : bool
+        The draft length was searched for and is the largest that is known or asked for.
     prompt_tokens, output_tokens : float
         Mean over the requests.
     requests : int or None
@@ -49,6 +57,8 @@ class Row:
         What a step costs.
     confidence, time_kind : str
         Weakest kind of all inputs, and of those that move decode time.
+    settings : str
+        What the caller overrides: cited inputs, prompts of a trace, confidence stop, overlap filter.
     note : str
         What a reader must know.
     """
@@ -63,9 +73,13 @@ class Row:
     family: str
     task: str
     tasks: int = 1
+    is_part: bool = False
     acceptance: str | None
     acceptance_kind: str | None
+    benchmark: str = ""
+    control: bool = False
     draft_length: int
+    at_longest: bool = False
     batch: int
     prompt_tokens: float
     output_tokens: float
@@ -92,8 +106,14 @@ class Row:
     verify_time_s: float
     confidence: str
     time_kind: str
+    settings: str = ""
     note: str = ""
     results: tuple[Result, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Device, runtime, engine, batch and target: rows of one place stand in one table."""
+        return self.device, self.runtime, self.engine, self.batch, self.target
 
     def record(self) -> dict[str, Any]:
         """Everything but the results, in a fixed order."""
