@@ -26,7 +26,11 @@ class Weights:
 
     def at(self, rows: Quantity) -> Quantity:
         """Bytes of a pass of ``rows`` rows: dense weights, and the union of the experts of its rows [B]."""
-        total: Quantity = self.dense_bytes
+        return self.dense_bytes + self.routed_at(rows)
+
+    def routed_at(self, rows: Quantity) -> Quantity:
+        """Bytes of the experts that ``rows`` rows touch [B]."""
+        total: Quantity = 0.0
         for op in self.routed:
             total = total + op.weight_bytes_at(rows)
         return total
@@ -113,6 +117,8 @@ class CompiledPass:
         Distinct sliding windows.
     dispatches : int
         Kernels launched.
+    layers : int
+        Layers with attention.
     """
 
     kernels: tuple[Kernel, ...]
@@ -125,6 +131,7 @@ class CompiledPass:
     macs_per_row_per_context: dict[tuple[str, int | None], float]
     windows: tuple[int, ...]
     dispatches: int
+    layers: int
 
     @property
     def empty(self) -> bool:
@@ -151,7 +158,7 @@ def compile_ops(ops: Iterable[Op]) -> CompiledPass:
     macs_row: dict[str, float] = {}
     macs_pass: dict[str, float] = {}
     macs_context: dict[tuple[str, int | None], float] = {}
-    dispatches = 0
+    dispatches = layers = 0
     for op in ops:
         dispatches += op.dispatches
         weights = _weights(op)
@@ -161,6 +168,7 @@ def compile_ops(ops: Iterable[Op]) -> CompiledPass:
             kernels.append(Kernel(weights=weights, bytes_per_row=op.bytes_per_row, macs=op.macs_per_row,
                                   macs_per_pass=op.macs_per_pass, dtype=op.dtype))  # fmt: skip
         if op.kv_bytes_per_context or op.macs_per_row_per_context:
+            layers += op.dispatches
             key = (op.dtype, op.window)
             kv_bytes[op.window] = kv_bytes.get(op.window, 0.0) + op.kv_bytes_per_context
             macs_context[key] = macs_context.get(key, 0.0) + op.macs_per_row_per_context
@@ -178,6 +186,7 @@ def compile_ops(ops: Iterable[Op]) -> CompiledPass:
         macs_per_row_per_context=macs_context,
         windows=tuple(sorted(window for window in kv_bytes if window is not None)),
         dispatches=dispatches,
+        layers=layers,
     )
 
 

@@ -89,11 +89,13 @@ def side_inputs(runtime: RuntimeProfile, engine: Engine) -> dict[str, Input]:
     engine : Engine
         The engine that it uses.
     """
+    optional = ("floor_per_layer_s", "expert_bandwidth_bytes_per_s")
     time = ("mbu_large", "mbu_small", "mbu_kv", "floor_per_pass_s", "floor_per_draft_pass_s",
             "floor_per_step_s", "host_per_row_s")  # fmt: skip
     prefill = ("prefill_macs_per_s_fraction", "prefill_floor_s", "prefill_skips_shared_kv_layers")
     inputs = {
         **_cited("time", **{name: getattr(runtime, name) for name in time}),
+        **_cited("time", **{name: found for name in optional if (found := getattr(runtime, name))}),
         **_cited("prefill", **{name: getattr(runtime, name) for name in prefill}),
         **_cited("energy", active_power_w=engine.active_power_w, idle_power_w=engine.idle_power_w),
     }

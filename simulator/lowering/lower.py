@@ -23,8 +23,8 @@ from simulator.results import KINDS
 from simulator.specs import TargetSpec, load_target
 
 GATHERED = {f"{whose}{part}" for whose in ("", "drafter_") for part in ("embedding", "per_layer_embedding")}
-NAME = re.compile(r"[\w@]+")
-"""A shipped file, and perhaps a precision; anything else is a path."""
+NAME = re.compile(r"[\w@]+|generic:[\d.]+")
+"""A shipped file and perhaps a precision, or a stated bandwidth; anything else is a path."""
 
 
 def lower(
@@ -82,6 +82,8 @@ def lower(
     inputs |= drafter_inputs(drafting)
     ops = model_ops.target_ops(served)
     notes = [*(_note(each, where) for each in stacks), served.note, drafting.note]
+    if served.num_experts and stack.expert_bandwidth_bytes_per_s is not None:
+        notes.append("Routed experts are read from host memory; RAM and memory energy count them as the device's.")
     references = [*served.sources, served.quant.source, *drafting.sources]
     references += [source for each in inputs.values() for source in each.sources]
     return Lowered(

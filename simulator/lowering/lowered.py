@@ -27,6 +27,8 @@ SIDE_AXES = {
     "floor_per_pass_s": "floor of a target pass [s]",
     "floor_per_draft_pass_s": "floor of a draft pass [s]",
     "host_per_row_s": "host time per row of a pass [s]",
+    "floor_per_layer_s": "floor of each attention layer of a pass [s]",
+    "expert_bandwidth_bytes_per_s": "bandwidth on routed experts kept in host memory [B/s]",
     "prefill_macs_per_s_fraction": "share of the peak MAC rate in prefill [1]",
     "prefill_floor_s": "floor of a prefill [s]",
     "active_power_w": "engine rail while a pass runs, without MACs [W]",
@@ -220,6 +222,8 @@ class Lowered:
 
         rate, energy = value("macs_per_s_scale", 1.0), value("energy_per_mac_scale", 1.0)
         stretch = value("verify_cost_scale", 1.0)
+        layers = (self.draft_pass if draft else self.target_pass).layers
+        floor_s = value("floor_per_draft_pass_s" if draft else "floor_per_pass_s")
         costs = value("verify_curve", ())
         if not (np.ndim(stretch) == 0 and stretch == 1.0):
             costs = tuple(1.0 + (cost - 1.0) * stretch for cost in costs)
@@ -228,7 +232,7 @@ class Lowered:
             mbu_large=value("mbu_large"),
             mbu_small=value("mbu_small"),
             mbu_kv=value("mbu_kv"),
-            floor_s=value("floor_per_draft_pass_s" if draft else "floor_per_pass_s"),
+            floor_s=floor_s + layers * value("floor_per_layer_s", 0.0),
             host_per_row_s=value("host_per_row_s"),
             curve_costs=costs,
             macs_per_s=_scaled(value("macs_per_s"), rate),
@@ -237,6 +241,7 @@ class Lowered:
             prefill_floor_s=value("prefill_floor_s"),
             active_power_w=value("active_power_w"),
             idle_power_w=value("idle_power_w"),
+            expert_bytes_per_s=value("expert_bandwidth_bytes_per_s"),
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from simulator.lowering.affine import Affine, Quantity
-from simulator.lowering.compiled import CompiledPass, Kernel
+from simulator.lowering.compiled import CompiledPass, Kernel, Weights
 from simulator.lowering.memory import Memory
 from simulator.physics.renewal import sum_of_contexts, sum_of_windowed_contexts
 from simulator.physics.roofline import mbu_of_model, roofline_time_s
@@ -85,7 +85,7 @@ class Side:
     kv_reads : {"once", "per_row"}
         Whether the rows of a pass share one read of the cache.
     floor_s : float or array
-        Floor of a pass [s]; on the drafter's side the floor of a draft pass.
+        Floor of a pass, that of its layers included [s]; on the drafter's side that of a draft pass.
     host_per_row_s : float or array
         Host time per row [s].
     curve_widths, curve_costs : tuple
@@ -102,6 +102,8 @@ class Side:
         Floor of a prefill [s].
     active_power_w, idle_power_w : float or array
         Engine rail while a pass runs, without MACs, and between passes [W].
+    expert_bytes_per_s : float, array or None
+        Bandwidth on routed experts that stay in host memory [B/s]; None where they lie beside the rest.
     """
 
     ideal: bool
@@ -123,6 +125,17 @@ class Side:
     prefill_floor_s: Quantity
     active_power_w: Quantity
     idle_power_w: Quantity
+    expert_bytes_per_s: Quantity | None = None
+
+    def weight_times(
+        self, weights: Weights, *, rows: Quantity, scale: Quantity, bandwidth: Quantity
+    ) -> tuple[Quantity, Quantity]:
+        """Time of reading weights: dense ones, which ``g(w)`` stretches, and routed experts [s].
+
+        Of the experts a wider pass reads the union, at few rows each: more bytes, but no dearer kernel.
+        """
+        experts = bandwidth if self.expert_bytes_per_s is None else self.expert_bytes_per_s
+        return weights.dense_bytes * scale / bandwidth, weights.routed_at(rows) * scale / experts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,8 +288,10 @@ class CostParams:
         else:
             curve = relative_cost(width=rows, widths=side.curve_widths, costs=side.curve_costs,
                                   tile=side.tile, extrapolation=side.curve_extrapolation)  # fmt: skip
+            dense_s, experts_s = side.weight_times(compiled.weights, rows=rows, scale=scale,
+                                                   bandwidth=bandwidth)  # fmt: skip
             busy = Affine.from_terms(
-                weight_bytes / bandwidth * curve + rows * (compiled.bytes_per_row / kv_bandwidth),
+                dense_s * curve + experts_s + rows * (compiled.bytes_per_row / kv_bandwidth),
                 {window: kv / kv_bandwidth * reads for window, kv in compiled.kv_bytes.items()},
             )
         return PassCost(
@@ -306,7 +321,8 @@ class CostParams:
                 rows = self.batch * self.prompt_tokens
                 weights, gathered = kernel.weights.at(rows) * scale, rows * kernel.bytes_per_row
                 macs = (rows * kernel.macs + self.batch * kernel.macs_per_pass) * scale
-                memory_s = weights / bandwidth + gathered / kv_bandwidth
+                read_s = sum(side.weight_times(kernel.weights, rows=rows, scale=scale, bandwidth=bandwidth))
+                memory_s = read_s + gathered / kv_bandwidth
                 kernel_bytes = weights + gathered
             rate = side.prefill_macs_per_s_fraction * side.macs_per_s[kernel.dtype]
             busy = busy + roofline_time_s(memory_s=memory_s, macs=macs, macs_per_s=rate)
@@ -329,7 +345,8 @@ def _roofline(
             slopes[kernel.window] = slopes.get(kernel.window, 0.0) + slope
         else:
             gathered_s = rows * (kernel.bytes_per_row / kv_bandwidth)
-            memory_s = kernel.weights.at(rows) * scale / bandwidth + gathered_s
+            read_s = sum(side.weight_times(kernel.weights, rows=rows, scale=scale, bandwidth=bandwidth))
+            memory_s = read_s + gathered_s
             macs = (rows * kernel.macs + kernel.macs_per_pass) * scale
             constant = constant + roofline_time_s(memory_s=memory_s, macs=macs, macs_per_s=rate)
     return Affine.from_terms(constant, slopes)
