@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from simulator.adapters.generic_csv import COLUMNS
 from simulator.adapters.measure import write_observations
 from simulator.adapters.observations import (
     FORMATS,
@@ -183,3 +184,20 @@ def test_a_file_without_a_measurement(tmp_path):
     line = (SAMPLES / "llama_bench_widths.jsonl").read_text().splitlines()[-1]
     path.write_text(line)
     refused(path, "no measurement", "prompt and generation share one time")
+
+
+def test_columns_and_formats_are_documented(repo_root):
+    page = (repo_root / "docs/reference/file_formats.md").read_text()
+    section = page.partition("## Measurement files")[2].partition("\n## ")[0]
+    for name in (*COLUMNS, *FORMATS):
+        assert f"`{name}`" in section, name
+
+
+def test_the_documented_table_is_read(repo_root, tmp_path):
+    page = (repo_root / "docs/reference/file_formats.md").read_text()
+    table = page.partition("```\nkind,")[2].partition("```")[0]
+    path = tmp_path / "my.csv"
+    path.write_text("kind," + table)
+    found = read_observations(path)
+    assert (found.device, found.model) == ("my_phone", "gemma_4_e2b")
+    assert [one.seconds for one in found.passes] == pytest.approx([14.5e-3, 86.8e-3])
