@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -20,6 +21,8 @@ from hw_profiles.toml_files import parse_toml, read_user_file, to_tuples
 
 Profile = DeviceProfile | RuntimeProfile
 P = TypeVar("P", DeviceProfile, RuntimeProfile)
+GENERIC = "generic"
+"""A device of which only the memory bandwidth is known: ``generic:120`` has 120 GB/s."""
 
 
 def list_devices() -> list[str]:
@@ -38,7 +41,7 @@ def load_device(device: str) -> DeviceProfile:
     Parameters
     ----------
     device : str
-        Id (see `list_devices`) or path.
+        Id (see `list_devices`), path, or ``generic:N`` for a peak bandwidth of N GB/s.
 
     Returns
     -------
@@ -54,6 +57,8 @@ def load_device(device: str) -> DeviceProfile:
     """
     if device.endswith(".toml"):
         return load_device_file(device)
+    if device.startswith(f"{GENERIC}:"):
+        return _generic_device(device)
     if device not in list_devices():
         raise unknown("device", "device", device, list_devices())
     return _packaged_device(device)
@@ -154,6 +159,37 @@ def _packaged_device(name: str) -> DeviceProfile:
         f"devices/{name}.toml",
         parse_toml(f"devices/{name}.toml", item.read_text("utf-8")),
     )
+
+
+@cache
+def _generic_device(name: str) -> DeviceProfile:
+    """Put a stated bandwidth into devices/generic.toml; what is derived there is proportional to it."""
+    stated = name.removeprefix(f"{GENERIC}:")
+    try:
+        peak = 1e9 * float(stated)
+    except ValueError:
+        peak = math.nan
+    if not 0 < peak < math.inf:
+        raise ProfileError(
+            f"device: given {name!r}; allowed: {GENERIC}:N with the peak memory bandwidth N in GB/s, a number "
+            f"> 0, such as {GENERIC}:120."
+        )
+    where = f"devices/{GENERIC}.toml"
+    raw = parse_toml(where, _packaged("devices", GENERIC).read_text("utf-8"))
+    known = raw["dram"]["peak_bandwidth_bytes_per_s"]
+    factor = peak / known["value"]
+    known |= {"value": peak, "low": peak, "high": peak, "note": "Stated by the caller."}
+    _scale_derived(raw, factor)
+    raw["name"] = f"{raw['name']}, {peak / 1e9:g} GB/s"
+    return _build(DeviceProfile, name, where, raw)
+
+
+def _scale_derived(table: dict[str, Any], factor: float) -> None:
+    for item in table.values():
+        if isinstance(item, dict) and item.get("kind") == "derived":
+            item |= {end: item[end] * factor for end in ("value", "low", "high") if end in item}
+        elif isinstance(item, dict):
+            _scale_derived(item, factor)
 
 
 @cache

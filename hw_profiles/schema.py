@@ -257,9 +257,9 @@ class RuntimeProfile(Frozen):
     bytes / (mbu_kv * peak bandwidth) + w * host_per_row`` where g is `verify_curve` (g(1) = 1). `ideal` has
     no curve: there the middle is the roofline. mbu runs log-linearly in bytes from `mbu_small` (at or below
     `small_model_bytes`) to `mbu_large` (at or above `large_model_bytes`). Prefill computes every row of every
-    layer, or of the layers that store KV only (`prefill_skips_shared_kv_layers`). `floor_per_layer_s` is added
-    to either floor for every attention layer of a pass: launches of kernels, or sums that cards exchange. A
-    mixture of experts reads the union of the experts of its rows, which g does not stretch; with
+    layer, or of the layers that store KV only (`prefill_skips_shared_kv_layers`). `floor_per_layer_s` is
+    added to either floor for every attention layer of a pass: launches of kernels, or sums that cards
+    exchange. A mixture of experts reads the union of the experts of its rows, which g does not stretch; with
     `expert_bandwidth_bytes_per_s` they stay in host memory and are read at that rate.
     """
 

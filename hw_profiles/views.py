@@ -12,6 +12,7 @@ from hw_profiles.curve_schema import VerifyCurve
 from hw_profiles.errors import ProfileError, unknown
 from hw_profiles.formula import evaluate
 from hw_profiles.loader import (
+    GENERIC,
     Profile,
     cited_values,
     list_devices,
@@ -88,7 +89,7 @@ def load_any(name: str) -> Profile | VerifyCurve:
         if "points" in keys:
             return load_curve(name)
         return load_runtime_file(name) if "kernel_family" in keys else load_device_file(name)
-    if name in list_devices():
+    if name in list_devices() or name.startswith(f"{GENERIC}:"):
         return load_device(name)
     if name in list_runtimes():
         return load_runtime(name)

@@ -83,7 +83,9 @@ def lower(
     ops = model_ops.target_ops(served)
     notes = [*(_note(each, where) for each in stacks), served.note, drafting.note]
     if served.num_experts and stack.expert_bandwidth_bytes_per_s is not None:
-        notes.append("Routed experts are read from host memory; RAM and memory energy count them as the device's.")
+        notes.append(
+            "Routed experts are read from host memory; RAM and memory energy count them as the device's."
+        )
     references = [*served.sources, served.quant.source, *drafting.sources]
     references += [source for each in inputs.values() for source in each.sources]
     return Lowered(
