@@ -21,6 +21,8 @@ _FAMILIES = {
     "metal_mm": "llama.cpp on Metal, quantised: padded tiles from two rows on.",
     "metal_mv": "llama.cpp on Metal, quantised: weights read for each of up to 4 rows, tiles above.",
     "metal_mv_ext": "llama.cpp on Metal, quantised: small-batch kernels for 2 to 8 rows.",
+    "mlx_float": "MLX, float weights: tiles from two rows on.",
+    "mlx_qmv_per_row": "MLX, quantised, where the weights are read again for every row.",
     "mlx_quantized": "MLX, quantised: matrix-vector kernels for few rows, tiles above.",
     "moe_expert_union": "Mixture of experts: every row adds the experts that no other row reads.",
     "npu_static_graph": "A graph compiled for one width on a neural engine.",
