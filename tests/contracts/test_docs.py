@@ -18,6 +18,7 @@ PAGES = (
     "guides/own_model.md",
     "guides/own_device.md",
     "guides/own_measurements.md",
+    "guides/explain.md",
     "reference/glossary.md",
     "reference/metrics.md",
     "reference/profiles.md",
@@ -114,7 +115,7 @@ def test_documented_commands_run(repo_root, monkeypatch, capsys):
 
 def test_every_command_is_documented(repo_root):
     page = (repo_root / "docs/reference/cli.md").read_text()
-    for name in ("compare", "predict", "simulate", "train", "claims", "report"):
+    for name in ("compare", "predict", "simulate", "explain", "train", "claims", "report"):
         assert f"| `{name}` |" in page
     for name in ("trace summary", "trace diff", "trace collect", "profiles list"):
         assert f"`{name}`" in page
