@@ -1,0 +1,1 @@
+"""Parts of `simulator.studies.calibrate`: data, least squares, the profile, the runs held out."""
