@@ -171,8 +171,8 @@ def _generic_device(name: str) -> DeviceProfile:
         peak = math.nan
     if not 0 < peak < math.inf:
         raise ProfileError(
-            f"device: given {name!r}; allowed: {GENERIC}:N with the peak memory bandwidth N in GB/s, a number "
-            f"> 0, such as {GENERIC}:120."
+            f"device: given {name!r}; allowed: {GENERIC}:N with the peak memory bandwidth N in GB/s, a "
+            f"number > 0, such as {GENERIC}:120."
         )
     where = f"devices/{GENERIC}.toml"
     raw = parse_toml(where, _packaged("devices", GENERIC).read_text("utf-8"))
