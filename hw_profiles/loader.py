@@ -108,7 +108,7 @@ def runtimes_for(device: str | DeviceProfile) -> list[str]:
     return fitting
 
 
-def cited_values(profile: Profile) -> Iterator[tuple[str, CitedValue[Any]]]:
+def cited_values(profile: BaseModel) -> Iterator[tuple[str, CitedValue[Any]]]:
     """Yield every cited value of a profile with its dotted key, in schema order."""
     yield from _walk(profile, "")
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hw_profiles.accelerators import accelerators
 from hw_profiles.cited import CitedValue, flat_numbers
 from hw_profiles.curve_schema import VerifyCurve
 from hw_profiles.errors import ProfileError, unknown
 from hw_profiles.formula import evaluate
+from hw_profiles.kernel_families import kernel_priors
 from hw_profiles.loader import (
     GENERIC,
     Profile,
@@ -299,6 +301,10 @@ def _measurement_sources() -> Iterator[tuple[str, str, list[str]]]:
     for file in JSON_FILES:
         for fact in facts(file):
             yield file, str(fact["id"]), _keys(str(fact["source"]))
+    for accelerator, _ in accelerators():
+        yield "accelerators.csv", accelerator.name, _keys(accelerator.source)
+    for name, cited in cited_values(kernel_priors()):
+        yield "../kernel_families.toml", name, list(cited.sources)
 
 
 def _used_sources() -> Iterator[str]:
