@@ -13,6 +13,7 @@ import pytest
 
 from hw_profiles import load_device, load_runtime
 from hw_profiles.measurements import decode_table
+from hw_profiles.verify_curves import curve_families, load_curve
 
 E2B_CACHE = 28 * 512 * 1024 + 7 * 1152 * 2048
 E4B_CACHE = 35 * 512 * 2048 + 7 * 1152 * 4096
@@ -229,6 +230,32 @@ def test_curves_hold_the_measured_ranges():
         low, high = dict(curve.low), dict(curve.high)
         for width, cost in points.items():
             assert low[width] <= cost <= high[width], (name, width)
+
+
+@pytest.mark.parametrize(
+    ("family", "chips", "runtime"),
+    [
+        ("metal_mv_ext", "", "llama_cpp_metal"),
+        ("mlx_quantized", "M5", "mlx_metal_m5"),
+        ("mlx_quantized", "M4", "mlx_metal_wide"),
+        ("mlx_qmv_per_row", "", "mlx_metal_rows"),
+    ],
+)
+def test_the_atlas_lies_inside_the_ranges(family, chips, runtime):
+    """Curves of whole models or single matrices, read at their own widths."""
+    stored = load_runtime(runtime).verify_curve
+    low, high = (
+        load_runtime(runtime).model_copy(
+            update={"verify_curve": stored.model_copy(update={"value": getattr(stored, end)})}
+        )
+        for end in ("low", "high")
+    )
+    curves = [each for each in map(load_curve, curve_families()[family]) if chips in each.device]
+    assert curves
+    for curve in curves:
+        for point in curve.verify_cost_ratio:
+            found = cost_of_width(low, point.width), cost_of_width(high, point.width)
+            assert found[0] <= point.value <= found[1], (curve.id, point.width)
 
 
 def test_matrix_units_make_the_curve_flatter():
