@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -93,6 +94,7 @@ def summarise(
     """
     groups = _groups(trace, tasks)
     keep = np.ones(trace.n_requests, dtype=bool) if max_overlap is None else _kept(trace, max_overlap)
+    seed = None if rng is None else int(rng.integers(2**32))
     tables = replay_many(trace, draft_lengths, min_prob=min_prob)
     everywhere = {k: anchors(trace, k, min_prob=min_prob) for k in tables}
     records = []
@@ -101,7 +103,7 @@ def summarise(
         for k, table in tables.items():
             part = table.of_requests(requests)
             statistics = statistics_of(part)
-            low, high = _bounds(part, rng, replicates)
+            low, high = _bounds(part, None if seed is None else _own_generator(seed, task, k), replicates)
             records.append(
                 {
                     "target": trace.metadata.target_id,
@@ -124,6 +126,11 @@ def summarise(
                 }
             )
     return records
+
+
+def _own_generator(seed: int, task: str, draft_length: int) -> np.random.Generator:
+    """Generator of one row, whatever other rows are asked for."""
+    return np.random.default_rng([seed, crc32(task.encode()), draft_length])
 
 
 def _kept(trace: Trace, max_overlap: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -182,6 +189,7 @@ def diff(
     if max_overlap is not None:
         keep = _kept(trace_a, max_overlap) & _kept(trace_b, max_overlap)
     tables_a, tables_b = replay_many(trace_a, draft_lengths), replay_many(trace_b, draft_lengths)
+    seed = int(rng.integers(2**32))
     records = []
     for task, members in _groups(trace_a, None).items():
         requests = members[keep[members]]
@@ -189,7 +197,7 @@ def diff(
             part_a, part_b = tables_a[k].of_requests(requests), tables_b[k].of_requests(requests)
             of_a, of_b = statistics_of(part_a), statistics_of(part_b)
             change = of_b.mean_acceptance_length - of_a.mean_acceptance_length
-            low, high = _paired(part_a, part_b, rng, replicates)
+            low, high = _paired(part_a, part_b, _own_generator(seed, task, k), replicates)
             records.append(
                 {
                     "target": trace_a.metadata.target_id,

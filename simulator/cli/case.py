@@ -48,8 +48,7 @@ class Case:
     acceptance_trace: str | None = None
     """Acceptance from a trace file (.parquet), replayed exactly."""
     acceptance: str | None = None
-    """Published acceptance, comma-separated names (draftscope profiles list acceptances); a publication is all of
-    its sets."""
+    """Published acceptance, comma-separated (draftscope profiles list acceptances); a publication: all sets."""
     acceptance_rate: str | None = None
     """Acceptance of each draft given that those before it were accepted, 0..1."""
     acceptance_length: str | None = None

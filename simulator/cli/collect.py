@@ -30,7 +30,7 @@ def collect(
     """Record acceptance traces of drafters on the reference target.
 
     The target answers test prompts once; every drafter is then asked at every position. Writes
-    OUT/<target>/<drafter>.parquet and the texts beside them. Needs the extra "reference".
+    OUT/TARGET/DRAFTER.parquet and the texts beside them. Needs the extra "reference".
 
     Parameters
     ----------

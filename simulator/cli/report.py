@@ -62,7 +62,5 @@ def report(
         max_overlap=limit,
     )
     path = build_report(data, out_path=out)
-    for note in data["notes"]:
-        say(f"note: {note}")
-    say(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    say(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB; its {len(data['notes'])} notes are in it)")
     return 0

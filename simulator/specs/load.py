@@ -9,7 +9,7 @@ from typing import Any
 
 from simulator.errors import DraftscopeError, UnknownNameError
 from simulator.specs.imports import from_gguf, from_hf_config, from_safetensors
-from simulator.specs.quant import NAMED_SCHEMES
+from simulator.specs.quant import TARGET_SCHEMES
 from simulator.specs.target import TargetSpec
 from simulator.specs.validation import read_toml, validated
 
@@ -120,11 +120,11 @@ def _from_toml(path: Path) -> TargetSpec:
     if default is None and "quant" not in data:
         raise DraftscopeError(f"{path}: default_quant: missing, and required.")
     if default is not None:
-        if default not in data["quant_schemes"] and default not in NAMED_SCHEMES:
+        if default not in data["quant_schemes"] and default not in TARGET_SCHEMES:
             raise UnknownNameError(
-                f"{path}: default_quant", default, {**data["quant_schemes"], **NAMED_SCHEMES}
+                f"{path}: default_quant", default, {**data["quant_schemes"], **TARGET_SCHEMES}
             )
-        data["quant"] = data["quant_schemes"].get(default) or NAMED_SCHEMES[default]
+        data["quant"] = data["quant_schemes"].get(default) or TARGET_SCHEMES[default]
     return validated(TargetSpec, data, where=path.name if path.parent == MODELS else str(path))
 
 

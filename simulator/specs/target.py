@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from simulator.errors import UnknownNameError
 from simulator.specs.architecture import Architecture, LayerShape
-from simulator.specs.quant import NAMED_SCHEMES, Group, QuantScheme
+from simulator.specs.quant import TARGET_SCHEMES, Group, QuantScheme
 from simulator.units import at_most
 
 
@@ -22,7 +22,7 @@ class TargetSpec(Architecture):
     quant : QuantScheme
         The build whose bytes are counted.
     quant_schemes : dict of QuantScheme
-        Further builds by name; :data:`NAMED_SCHEMES` are always there.
+        Further builds by name; :data:`TARGET_SCHEMES` are always there.
     sources : tuple of str
         Bibliography keys of the architecture.
     note : str
@@ -52,12 +52,12 @@ class TargetSpec(Architecture):
         UnknownNameError
             No such build.
         """
-        schemes = {**NAMED_SCHEMES, **self.quant_schemes, self.quant.name: self.quant}
+        schemes = {**TARGET_SCHEMES, **self.quant_schemes, self.quant.name: self.quant}
         if name not in schemes:
             raise UnknownNameError(f"{self.id}: quantisation", name, schemes)
         kept = {**self.quant_schemes, self.quant.name: self.quant}
         scheme = schemes[name]
-        if name in NAMED_SCHEMES and "per_layer_embedding" in self.quant.mapped:
+        if name in TARGET_SCHEMES and "per_layer_embedding" in self.quant.mapped:
             scheme = scheme.model_copy(update={"mapped": ("per_layer_embedding",)})
         return self.model_copy(update={"quant": scheme, "quant_schemes": kept})
 

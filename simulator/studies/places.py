@@ -186,8 +186,8 @@ def _pooling_note(row: Row, evidence: Evidence) -> str:
     theirs = float(evidence.overall.mean_acceptance_length(row.draft_length))
     return (
         f"{row.drafter} on {row.target}: the row of all {row.tasks} tasks of {evidence.label} has as many "
-        f"tokens of each, hence the harmonic mean of their acceptance lengths, {row.mean_acceptance_length:.2f} at "
-        f"K = {row.draft_length}; the publisher's plain mean ({evidence.overall.name}) is {theirs:.2f}."
+        "tokens of each, hence the harmonic mean of their acceptance lengths, "
+        f"{row.mean_acceptance_length:.2f} at K = {row.draft_length}; the publisher's plain mean ({evidence.overall.name}) is {theirs:.2f}."
     )
 
 

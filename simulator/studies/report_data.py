@@ -245,7 +245,8 @@ def _published_speedups(design: Design) -> Record:
 
 def _winner(records: Sequence[Record]) -> str | None:
     """Drafter with the highest speedup."""
-    return max(records, key=lambda record: record["speedup"])["drafter"] if records else None
+    best = max(readings.candidates(records), key=lambda record: record["speedup"], default=None)
+    return None if best is None else str(best["drafter"])
 
 
 def _roofline(designs: Sequence[Design], place: Record, target: Record) -> tuple[list[Record], Record]:

@@ -150,3 +150,16 @@ def test_diff_needs_one_target(rng):
 def test_diff_needs_identical_text(other, message, rng):
     with pytest.raises(TraceError, match=message):
         diff(trace_of_text([[5, 6, 7, 8], [1, 2]], {}), trace_of_text(other, {}), rng=rng)
+
+
+def test_an_interval_does_not_hang_on_what_else_is_asked(trace):
+    def ends(**options):
+        records = summarise(trace, rng=np.random.default_rng(3), replicates=50, **options)
+        return {(r["task"], r["draft_length"]): (r["mean_acceptance_length_low"], r["mean_acceptance_length_high"])
+                for r in records if r["task"] != "all"}  # fmt: skip
+
+    many = ends(draft_lengths=[1, 2, 4])
+    for task in trace.tasks:
+        for length in (1, 4):
+            few = ends(draft_lengths=[length], tasks=[task])
+            assert few == {(task, length): many[task, length]}

@@ -21,7 +21,7 @@ def test_a_foreign_config_says_its_precision(draftscope, tmp_path):
     assert any("bf16 as the file says" in note and "@int4" in note for note in own["notes"])
     assert not any("as the file says" in note for note in int4["notes"])
     assert int4["inputs"]["target"] == "mine@int4"
-    assert own["ram_ledger"]["target_weights"] > 3 * int4["ram_ledger"]["target_weights"]
+    assert own["ram_ledger"]["target_weights"] > 2.5 * int4["ram_ledger"]["target_weights"]
 
 
 def test_more_ram_than_the_device_has_free_is_noted(draftscope, shipped):

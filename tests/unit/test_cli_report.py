@@ -9,6 +9,7 @@ def test_report_is_one_file_that_asks_nobody(draftscope, shipped, tmp_path):
     assert ran.code == 0, ran.err
     assert ran.out == ""
     assert f"wrote {path}" in ran.err
+    assert "note: " not in ran.err  # they are in the file
     text = path.read_text()
     assert "smollm2_mtp_head" in text
     assert ' src="http' not in text

@@ -198,3 +198,24 @@ def test_acceptance_of_another_drafter_of_the_family_is_assumed_and_said(draftsc
     said = "published for google/gemma-4-E4B-it-assistant, another drafter of the family"
     assert any(said in note for note in dense["notes"])
     assert not any(said in note for note in own["notes"])
+
+
+def test_a_file_in_int4_is_the_shipped_phone_build(draftscope, tmp_path):
+    shape = load_target("smollm2_135m")
+    path = tmp_path / "own" / "config.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({
+        "model_type": "llama", "hidden_size": shape.hidden_size, "intermediate_size": shape.intermediate_size,
+        "num_hidden_layers": shape.num_hidden_layers, "num_attention_heads": shape.num_attention_heads,
+        "num_key_value_heads": shape.num_key_value_heads, "vocab_size": shape.vocab_size,
+        "tie_word_embeddings": True, "torch_dtype": "bfloat16",
+    }))  # fmt: skip
+    case = ("predict", "--device", "pixel_9", *REQUEST, "-o", "json", "--target")
+    (own,), (shipped_build,) = (
+        rows(draftscope(*case, f"{path}@int4")),
+        rows(draftscope(*case, "smollm2_135m")),
+    )
+    assert own["metrics"]["decode_tokens_per_s"] == pytest.approx(
+        shipped_build["metrics"]["decode_tokens_per_s"]
+    )
+    assert own["ram_ledger"] == pytest.approx(shipped_build["ram_ledger"])

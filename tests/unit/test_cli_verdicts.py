@@ -11,6 +11,7 @@ import pytest
 from simulator.acceptance.published import load_published
 from simulator.analytic import predict
 from simulator.studies.compare import compare
+from simulator.studies.reporting.readings import candidates, speedup_reading
 
 E4B = ("compare", "--device", "pixel_9", "--target", "gemma_4_e4b", "--drafters", "gemma_4_e4b_assistant",
        "--no-intervals")  # fmt: skip
@@ -116,3 +117,12 @@ def test_a_task_without_acceptance_is_said_to_be_it(draftscope, shipped):
     out = draftscope("compare", "--target", "gemma_4_e4b", "--tasks", "proofread", "--no-intervals").out
     assert "no published acceptance of proofread" in out
     assert "Fastest" not in out
+
+
+def test_a_control_is_not_the_best_of_a_report():
+    control = {"drafter": "suffix", "label": "Suffix look-up", "best": True, "speedup": 1.9, "draft_length": 3,
+               "control": True}  # fmt: skip
+    head = {"drafter": "frozen_mtp_nano", "label": "Frozen MTP head", "best": True, "speedup": 1.2,
+            "draft_length": 2, "control": False}  # fmt: skip
+    assert speedup_reading([control, head]).startswith("Best: the frozen MTP head, 1.20× at K = 2")
+    assert [record["drafter"] for record in candidates([control])] == ["suffix"]

@@ -57,7 +57,7 @@ def test_bytes_add_up(name, scheme, context):
     assert sum(target.group_params().values()) == target.total_params()
     assert target.kv_bytes(context) <= target.kv_read_bytes(context)
     assert target.kv_bytes(context) <= target.kv_bytes(context + 1)
-    if scheme:
+    if scheme and scheme != "int4":
         assert target.weight_bytes() == pytest.approx(
             target.total_params() * NAMED_SCHEMES[scheme].layers / 8
         )

@@ -198,7 +198,7 @@ def _place(row: Row) -> tuple[Any, ...]:
 
 def _names(row: Row) -> Record:
     return {"block": row.block, "device": row.device, "target": row.target, "drafter": row.drafter,
-            "label": row.label, "draft_length": row.draft_length}  # fmt: skip
+            "label": row.label, "draft_length": row.draft_length, "control": row.control}  # fmt: skip
 
 
 def _average(values: Iterable[float]) -> float:

@@ -56,7 +56,7 @@ def _subject(known: Sequence[Design]) -> Design:
         heads = [design for design in known if design.first.family == family]
         if heads:
             return max(heads, key=_speed)
-    return max(known, key=_speed)
+    return max([design for design in known if not design.first.control] or known, key=_speed)
 
 
 def _speed(design: Design) -> float:
@@ -84,7 +84,7 @@ def _rivals(known: Sequence[Design], subject: Design) -> str:
     faster: list[str] = []
     slower: list[str] = []
     for name, families in _RIVALS:
-        rows = [design for design in known if design.first.family in families]
+        rows = [design for design in known if design.first.family in families and not design.first.control]
         if not rows or subject.first.family in families:
             continue
         top = max(rows, key=_speed)
@@ -100,7 +100,7 @@ def speedup_reading(records: Sequence[Record]) -> str:
     tops = [record for record in records if record["best"]]
     if not tops:
         return ""
-    top = max(tops, key=lambda record: record["speedup"])
+    top = max(candidates(tops), key=lambda record: record["speedup"])
     losing = [record for record in tops if record["speedup"] < 1.0]
     if top["speedup"] <= 1.0:
         return "No drafter pays here: decode plainly."
@@ -116,6 +116,11 @@ def speedup_reading(records: Sequence[Record]) -> str:
     if losing:
         text += f"; {len(losing)} of {len(tops)} drafters never pay"
     return text + "."
+
+
+def candidates(records: Sequence[Record]) -> Sequence[Record]:
+    """Records without those of controls, which are never announced as the best; all where nothing else is there."""
+    return [record for record in records if not record.get("control")] or records
 
 
 def published_reading(records: Sequence[Record]) -> str:
