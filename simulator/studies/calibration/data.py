@@ -105,9 +105,9 @@ def device_of(files: Sequence[Observations], given: str | None) -> DeviceProfile
 
 
 def _known_device(name: str) -> str | None:
-    """Id of a shipped device by its id or by a name for people that spells it."""
-    plain = "_".join(re.findall(r"[a-z0-9]+", name.lower()))
-    return plain if plain in list_devices() else None
+    """Id of a shipped device that a name for people ends with, such as "NVIDIA GeForce RTX 4090"."""
+    plain = "_" + "_".join(re.findall(r"[a-z0-9]+", name.lower()))
+    return max((each for each in list_devices() if plain.endswith(f"_{each}")), key=len, default=None)
 
 
 def start_of(files: Sequence[Observations], device: DeviceProfile, given: str | None) -> RuntimeProfile:
@@ -283,7 +283,8 @@ def check_enough(models: Iterable[Model], peak_bandwidth_bytes_per_s: float) -> 
 
 def notes_on(files: Sequence[Observations], device: DeviceProfile) -> list[str]:
     """What a reader must know about the files themselves."""
-    notes = [f"{file.source}: {text}" for file in files for text in file.ignored]
+    notes = [text if text.startswith(file.source) else f"{file.source}: {text}"
+             for file in files for text in file.ignored]  # fmt: skip
     runtimes = dict.fromkeys(file.runtime for file in files if file.runtime is not None)
     if len(runtimes) > 1:
         notes.append(
