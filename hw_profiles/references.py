@@ -11,7 +11,7 @@ from hw_profiles.schema import Reference
 
 _ENTRY = re.compile(r"@(\w+)\s*\{\s*([^,\s]+)\s*,(.*?)\n\}", re.DOTALL)
 _FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*)\},?\s*$", re.MULTILINE)
-_FIELDS = ("title", "author", "year", "url", "note")
+_FIELDS = ("title", "author", "year", "howpublished", "url", "note")
 
 
 def parse_bibtex(text: str, where: str = "references.bib") -> dict[str, Reference]:

@@ -53,6 +53,7 @@ class Reference(Frozen):
     url: str | None = None
     year: str | None = None
     author: str | None = None
+    howpublished: str | None = None
     note: str | None = None
 
 

@@ -343,9 +343,10 @@ def _curve_values(curve: VerifyCurve) -> Iterator[tuple[str, CitedValue[Any]]]:
 
 
 def _spelled(key: str, entry: Reference) -> str:
-    """``key: title (note) <url>``; a source without an address says so."""
+    """``key: title (note) <url>``; a source without an address says where it is from, if that is known."""
     note = f" ({entry.note})" if entry.note else ""
-    return f"{key}: {entry.title}{note} " + (f"<{entry.url}>" if entry.url else "[no address known]")
+    address = f"<{entry.url}>" if entry.url else f"[{entry.howpublished or 'no address known'}]"
+    return f"{key}: {entry.title}{note} {address}"
 
 
 def _same(one: CitedValue[Any], two: CitedValue[Any]) -> bool:

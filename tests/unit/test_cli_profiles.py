@@ -76,14 +76,25 @@ def test_sources_are_paragraphs_as_wide_as_the_terminal(draftscope, monkeypatch,
     for paragraph, key in zip(paragraphs, keys, strict=True):
         entry = references()[key]
         assert paragraph.startswith(f"- {key}: ")
-        assert paragraph.endswith(f"<{entry.url}>" if entry.url else "[no address known]")
+        assert paragraph.endswith(
+            f"<{entry.url}>" if entry.url else f"[{entry.howpublished or 'no address known'}]"
+        )
+
+
+def test_own_judgement_is_this_project_and_not_an_unknown_address(draftscope):
+    out = " ".join(draftscope("profiles", "show", "pixel_9", "--sources").out.split())
+    for key in ("draftscope_judgement", "draftscope_arithmetic"):
+        paragraph = out.partition(f"- {key}: ")[2].partition(" - ")[0]
+        assert paragraph.endswith("[this project]")
+    own = [key for key in references() if key.startswith("draftscope_")]
+    assert all(references()[key].howpublished == "this project" for key in own)
 
 
 def test_diff_shows_ratios(draftscope):
     found = rows(draftscope("profiles", "diff", "pixel_9", "pixel_10", "-o", "json"))
     ratios = {row["key"]: row["ratio"] for row in found}
     assert ratios["dram.peak_bandwidth_bytes_per_s"] > 1
-    assert "| key" in draftscope("profiles", "diff", "pixel_9", "pixel_10").out
+    assert "- dram.peak_bandwidth_bytes_per_s: " in draftscope("profiles", "diff", "pixel_9", "pixel_10").out
     assert rows(draftscope("profiles", "diff", "pixel_9", "pixel_9", "-o", "json")) == []
 
 
