@@ -10,6 +10,11 @@ and prints the table; without folders it prints the table of the shipped results
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from .errors import need_torch
+
+    need_torch()
+
 import argparse
 import dataclasses
 import json

@@ -7,6 +7,11 @@ six prompts. It does not know speed or acceptance.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from .errors import need_torch
+
+    need_torch()
+
 import argparse
 import datetime
 import json

@@ -10,6 +10,11 @@ killed.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from .errors import need_torch
+
+    need_torch()
+
 import argparse
 import sys
 import time

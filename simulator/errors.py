@@ -44,3 +44,19 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
     by_key = {candidate.lower().replace("-", "_"): candidate for candidate in allowed}
     found = difflib.get_close_matches(name.lower().replace("-", "_"), by_key, n=1, cutoff=0.4)
     return by_key[found[0]] if found else ""
+
+
+def missing_package(package: str, extra: str) -> str:
+    """Say in one line that an optional package is missing, and how a checkout gets it.
+
+    Parameters
+    ----------
+    package : str
+        Module that could not be imported.
+    extra : str
+        Extra of this project that installs it; the project is on no package index.
+    """
+    return (
+        f"this needs the package {package!r}, which this Python does not have. In the checkout, install it "
+        f"with: .venv/bin/pip install -e '.[{extra}]' and run with .venv/bin/python or .venv/bin/draftscope."
+    )

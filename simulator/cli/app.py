@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from hw_profiles import ProfileError
-from simulator.errors import DraftscopeError
+from simulator.errors import DraftscopeError, missing_package
 from simulator.results.version import version
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -138,10 +138,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         extra = INSTALL.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
-        return _complain(
-            f"this command needs the package {error.name!r}, which is not installed. "
-            f"Install it with: pip install 'draftscope[{extra}]'"
-        )
+        return _complain(missing_package(str(error.name), extra))
     except KeyboardInterrupt as stop:
         print(f"interrupted{f': {stop}' if str(stop) else ''}", file=sys.stderr)
         return INTERRUPTED

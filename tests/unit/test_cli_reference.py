@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import runpy
 import sys
+from pathlib import Path
 
 import pytest
+
+import reference_impl
+
+RUNNABLE = sorted(
+    path.stem
+    for path in Path(reference_impl.__file__).parent.glob("*.py")
+    if re.search(r"^if __name__ == .__main__.:\n    main\(", path.read_text(), re.M)
+)
 
 
 @pytest.fixture
@@ -35,8 +46,25 @@ def test_a_missing_extra_says_the_command_that_helps(draftscope, without_torch, 
     ):
         ran = draftscope(*arguments)
         assert ran.code == 2
-        assert "pip install 'draftscope[reference]'" in ran.err
+        assert ".venv/bin/pip install -e '.[reference]'" in ran.err
         assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("module", RUNNABLE)
+def test_a_module_run_without_torch_says_the_remedy_in_one_line(module, without_torch, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [f"{module}.py"])
+    with pytest.raises(SystemExit) as stop:
+        runpy.run_module(f"reference_impl.{module}", run_name="__main__", alter_sys=True)
+    printed = capsys.readouterr()
+    assert stop.value.code == 2
+    assert printed.out == ""
+    assert printed.err.startswith("error: this needs the package 'torch'")
+    assert ".venv/bin/pip install -e '.[reference]'" in printed.err
+    assert len(printed.err.splitlines()) == 1
+
+
+def test_the_modules_that_run_are_found():
+    assert {"ablate", "parity", "pipeline"} <= set(RUNNABLE)
 
 
 @pytest.mark.parametrize(
