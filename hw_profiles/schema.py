@@ -351,4 +351,6 @@ def engine_for(device: DeviceProfile, runtime: RuntimeProfile, engine: str | Non
     for name in ENGINE_ORDER:
         if name in device.engines and wanted in (None, name):
             return name
-    raise unknown("engine", f"engine of {device.id}", str(wanted), device.engines)
+    raise unknown(
+        f"engine of runtime {runtime.id}", f"engine of {device.id}", str(wanted), device.engines
+    )  # fmt: skip

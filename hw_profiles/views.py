@@ -246,7 +246,8 @@ def _check_one(name: str) -> Iterator[Problem]:
         profile = load_any(name)
     except ProfileError as error:
         for line in str(error).splitlines():
-            yield Problem(where=name, message=line)
+            where, _, message = line.partition(": ")
+            yield Problem(where=where, message=message)
         return
     if isinstance(profile, VerifyCurve):
         return

@@ -133,7 +133,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except CycloptsError as error:
         return _complain(_in_one_line(str(error)) + " See draftscope --help.")
     except (DraftscopeError, ProfileError) as error:
-        return _complain(str(error))
+        return _complain(_first_of(str(error)))
     except ModuleNotFoundError as error:
         extra = INSTALL.get((error.name or "").partition(".")[0])
         if extra is None:
@@ -159,6 +159,15 @@ def _complain(message: str) -> int:
     for number, line in enumerate(message.splitlines()):
         print(f"error: {line}" if number == 0 else f"       {line}", file=sys.stderr)
     return USAGE
+
+
+def _first_of(message: str) -> str:
+    """The first of several faults of a profile, and the command that lists them all."""
+    first, *others = message.splitlines() or [message]
+    if not others:
+        return first
+    file = first.partition(":")[0]
+    return f"{first} {len(others)} more: draftscope profiles check {file}"
 
 
 def _in_one_line(message: str) -> str:

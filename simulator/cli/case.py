@@ -48,7 +48,8 @@ class Case:
     acceptance_trace: str | None = None
     """Acceptance from a trace file (.parquet), replayed exactly."""
     acceptance: str | None = None
-    """Published acceptance, comma-separated (draftscope profiles list acceptances); a publication: all sets."""
+    """Published acceptance, comma-separated (see: draftscope profiles list acceptances); a publication names
+    all its sets."""
     acceptance_rate: str | None = None
     """Acceptance of each draft given that those before it were accepted, 0..1."""
     acceptance_length: str | None = None

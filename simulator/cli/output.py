@@ -26,10 +26,15 @@ Record = Mapping[str, Any]
 class Output:
     """Where the data go, and in which format."""
 
-    output: Annotated[str, Parameter(name=["--output", "-o"])] = "md"
-    """Format: md, csv, json or jsonl."""
+    output: Annotated[str, Parameter(name=["--output", "-o"], show_default=False)] = ""
+    """Format: md, csv, json or jsonl; where omitted, that of the ending of --out, or md."""
     out: str | None = None
     """File instead of stdout; written whole or not at all."""
+
+    def __post_init__(self) -> None:
+        ending = Path(self.out or "").suffix.removeprefix(".")
+        if not self.output:
+            object.__setattr__(self, "output", ending if ending in FORMATS else "md")
 
     def check(self) -> None:
         """Refuse an unknown format, and a target that is no file, before anything is computed."""

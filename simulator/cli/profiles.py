@@ -24,6 +24,7 @@ from hw_profiles.errors import unknown
 from hw_profiles.views import check as find_problems
 from hw_profiles.views import diff as find_differences
 from hw_profiles.views import show as values_of
+from simulator.cli.catalogue import CATALOGUES
 from simulator.cli.output import DEFAULT, Output, table
 from simulator.errors import DraftscopeError
 
@@ -32,19 +33,25 @@ NO_TERMINAL_COLUMNS = 100
 
 
 SORTS = ("devices", "runtimes", "curves")
+"""What is listed where nothing is named."""
 
 
 def list_(sort: str = "all", /, *, output: Output = DEFAULT) -> int:
-    """List devices, runtimes and measured verify curves.
+    """List devices, runtimes and measured verify curves, or targets, drafters or published acceptances.
 
     Parameters
     ----------
     sort
-        devices, runtimes or curves; all of them where omitted.
+        devices, runtimes or curves (all three where omitted), targets, drafters or acceptances.
     """
     output.check()
+    if sort in CATALOGUES:
+        catalogue = CATALOGUES[sort]
+        found = catalogue.records()
+        output.emit(found, command="profiles list", markdown=lambda: catalogue.table(found))
+        return 0
     if sort not in ("all", *SORTS):
-        raise unknown("profiles list", "sort", sort, ("all", *SORTS))
+        raise unknown("profiles list", "sort", sort, ("all", *SORTS, *CATALOGUES))
     records = [record for each in SORTS if sort in ("all", each) for record in _RECORDS[each]()]
     output.emit(records, command="profiles list", markdown=lambda: _list(records))
     return 0
@@ -132,7 +139,7 @@ def _show(records: Iterable[dict[str, Any]], sources: bool) -> str:
     for row in rows:
         text = f"{row['key']} = {_short(row['value'])}"
         text += "" if row["unit"] in ("", "text", "bool") else f" {row['unit']}"
-        if row["low"] is not None or row["high"] is not None:
+        if (row["low"], row["high"]) not in ((None, None), (row["value"], row["value"])):
             text += f" [{_range(row['low'], row['high'])}]"
         text += f" ({row['kind']}: {row['source']})"
         parts.append(_wrapped(text, row["note"] or row["formula"]))
@@ -176,14 +183,19 @@ def diff(a: str, b: str, /, *, output: Output = DEFAULT) -> int:
 
 
 def _diff(records: Iterable[dict[str, Any]], a: str, b: str) -> str:
-    rows = [
-        (
-            row["key"], row["unit"], _short(row["a"]), _short(row["b"]),
-            "-" if row["ratio"] is None else f"{row['ratio']:.3g}", f"{row['kind_a']} / {row['kind_b']}",
-        )
-        for row in records
-    ]  # fmt: skip
-    return table(("key", "unit", a, b, "ratio", "kinds"), rows, left=2)
+    """One paragraph a difference, as wide as the terminal."""
+    parts = []
+    for row in records:
+        unit = "" if row["unit"] in ("", "1", "text", "bool") else f" {row['unit']}"
+        ratio = "" if row["ratio"] is None else f"; ratio {row['ratio']:.3g}"
+        sides = [
+            f"{_short(row[side])}{'' if row[side] is None else unit} ({row[f'kind_{side}'] or 'missing'})"
+            for side in ("a", "b")
+        ]
+        parts.append(_wrapped(f"{row['key']}: {sides[0]} -> {sides[1]}{ratio}", ""))
+    if not parts:
+        return f"No difference between {a} and {b}.\n"
+    return f"{a} -> {b}\n\n" + "".join(parts)
 
 
 def check(profile: str = "all", /, *, output: Output = DEFAULT) -> int:

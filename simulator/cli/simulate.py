@@ -17,14 +17,18 @@ from simulator.cli.predict import emit_results
 from simulator.errors import DraftscopeError, UnknownNameError
 from simulator.files import check_target
 
+REPLICATIONS, SEED = "100", "0"
+OWN = ("replications", "seed", "steps")
+"""Options of this command alone, which a scenario may hold too."""
+
 
 def simulate(
     scenario: Path | None = None,
     /,
     *,
     case: Case = NOTHING,
-    replications: str = "100",
-    seed: str = "0",
+    replications: Annotated[str | None, Parameter(show_default=lambda _: REPLICATIONS)] = None,
+    seed: Annotated[str | None, Parameter(show_default=lambda _: SEED)] = None,
     steps: Annotated[Path | None, Parameter(negative="")] = None,
     output: Output = DEFAULT,
 ) -> int:
@@ -45,11 +49,15 @@ def simulate(
         Also write every step to this CSV file (one design only).
     """
     output.check()
+    options = {} if scenario is None else read_scenario(scenario)
+    own = {name: options.pop(name, None) for name in OWN}
+    steps = steps or (Path(own["steps"]) if own["steps"] else None)
     if steps is not None:
         check_target(steps, where="--steps ")
-    given = case if scenario is None else merged(read_scenario(scenario), case)
+    given = merged(options, case) if options else case
+    replications = replications or own["replications"] or REPLICATIONS
     (number,) = whole_numbers(replications, where="--replications", minimum=1)[:1]
-    (start,) = whole_numbers(seed, where="--seed")[:1]
+    (start,) = whole_numbers(seed or own["seed"] or SEED, where="--seed")[:1]
     questions, left_out = given.expand()
     if steps is not None and len(questions) > 1:
         raise DraftscopeError(f"--steps: {len(questions)} designs asked for; allowed: one.")
@@ -89,7 +97,7 @@ def read_scenario(path: Path) -> dict[str, Any]:
         raise DraftscopeError(f"{path}: {error.strerror}.") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise DraftscopeError(f"{path}: is not valid TOML: {error}.") from None
-    allowed = {field.name.rstrip("_"): field.name for field in fields(Case)}
+    allowed = {field.name.rstrip("_"): field.name for field in fields(Case)} | {name: name for name in OWN}
     options: dict[str, Any] = {}
     for key, value in data.items():
         name = key.replace("-", "_")

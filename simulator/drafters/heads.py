@@ -43,7 +43,11 @@ def kv_layers(where: str, target: TargetSpec, names: Sequence[int | str]) -> lis
                 raise UnknownNameError(f"{where}: kv_layers", name, NAMED_LAYERS)
             layer = target.last_kv_layer(is_local=name == "last_local")
             if layer is None:
-                raise DraftscopeError(f"{where}: kv_layers: {name!r} given; {target.id} has no such layer.")
+                other = next(each for each in NAMED_LAYERS if each != name)
+                raise DraftscopeError(
+                    f"{where}: kv_layers: {name!r} given; {target.id} has no such layer. Allowed for it: "
+                    f"{other!r}, or numbers from 0 to {target.num_hidden_layers - 1}."
+                )
             found.append(layer)
         elif not 0 <= name < target.num_hidden_layers:
             allowed = f"0 to {target.num_hidden_layers - 1}"

@@ -16,8 +16,9 @@ from simulator.acceptance import (
     load_published,
 )
 from simulator.acceptance.base import resolve_kind
+from simulator.acceptance.published import sets_of
 from simulator.drafters.base import DrafterModel
-from simulator.errors import DraftscopeError, UnknownNameError
+from simulator.errors import DraftscopeError
 from simulator.lowering.affine import Quantity
 
 HOW = (
@@ -149,6 +150,9 @@ def _named(name: str, target_id: str, drafter: DrafterModel, transfer: bool) -> 
 
         return _traced(read_trace(name), target_id, drafter, transfer)
     if name not in list_published():
-        raise UnknownNameError("acceptance", name, list_published())
+        sets = sets_of(name, target_id=target_id, drafter_family=drafter.family)
+        raise DraftscopeError(
+            f"acceptance: {name!r} is a publication of several sets; give one: {', '.join(sets)}."
+        )
     return load_published(name, target_id=target_id, drafter_id=drafter.id, drafter_family=drafter.family,
                           drafter=drafter.published_as, transfer=transfer)  # fmt: skip

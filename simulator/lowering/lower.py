@@ -19,6 +19,7 @@ from simulator.lowering.compiled import compile_ops
 from simulator.lowering.inputs import Input, device_inputs, drafter_inputs, side_inputs
 from simulator.lowering.lowered import SIDE_AXES, Lowered
 from simulator.lowering.memory import KvShape, Memory
+from simulator.lowering.remarks import kernel_remark
 from simulator.results import KINDS
 from simulator.specs import TargetSpec, load_target
 
@@ -81,7 +82,12 @@ def lower(
         inputs |= {f"draft_{name}": own[name] for name in own if name in SIDE_AXES}
     inputs |= drafter_inputs(drafting)
     ops = model_ops.target_ops(served)
-    notes = [*(_note(each, where) for each in stacks), served.note, drafting.note]
+    notes = [
+        *(_note(each, where) for each in stacks),
+        kernel_remark(served, stack),
+        served.note,
+        drafting.note,
+    ]
     if served.num_experts and stack.expert_bandwidth_bytes_per_s is not None:
         notes.append(
             "Routed experts are read from host memory; RAM and memory energy count them as the device's."
@@ -162,9 +168,11 @@ def _note(runtime: RuntimeProfile, device: DeviceProfile) -> str:
             f"Runtime {runtime.id} is not stated to run on {device.id}: its numbers are carried over and "
             "count as assumed."
         )
+    if runtime.is_transfer(device) and not runtime.measured_socs:
+        return f"Runtime {runtime.id} was measured on no device: its numbers count as assumed."
     if runtime.is_transfer(device):
         return (
-            f"Runtime {runtime.id} was measured on {', '.join(runtime.measured_socs) or 'no SoC'}, not on "
+            f"Runtime {runtime.id} was measured on {', '.join(runtime.measured_socs)}, not on "
             f"{device.soc_id}: its numbers count as assumed."
         )
     return ""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
+from hw_profiles.schema import RuntimeProfile
 from simulator.acceptance import Acceptance, PublishedAcceptance, TraceAcceptance, load_published
 from simulator.drafters.base import DrafterModel
 from simulator.specs import Scenario, TargetSpec
 
+WEIGHTS_OF_KERNELS = {r"\bf16\b|half precision": ("f16", 9.0, 64.0), r"\bQ4_K\b": ("4-bit", 0.0, 6.0),
+                      r"\bint8\b": ("8-bit", 6.0, 9.0)}  # fmt: skip
+"""What a kernel family is called -> the weights that it takes, in words and as a range of bits."""
 SHORT = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
 
 
@@ -45,6 +51,27 @@ def context_remark(
         f"{needed:,.0f} tokens of context are asked for, but {spec.id} is made for {limit:,} at most "
         "(max_position_embeddings): it would not run like this."
     )
+
+
+def kernel_remark(spec: TargetSpec, runtime: RuntimeProfile) -> str:
+    """Say that a runtime was measured with kernels for other weights than the target has; else empty.
+
+    Parameters
+    ----------
+    spec : TargetSpec
+        The target.
+    runtime : RuntimeProfile
+        Runtime of its passes.
+    """
+    bits = spec.quant.bits("layers")
+    for pattern, (words, low, high) in WEIGHTS_OF_KERNELS.items():
+        if re.search(pattern, runtime.kernel_family) and not low <= bits <= high:
+            return (
+                f"Runtime {runtime.id} was measured with kernels for {words} weights; {spec.id} has "
+                f"{bits:.3g} bits a weight in its layers: its bytes are right, the cost of further rows is that "
+                "of other kernels."
+            )
+    return ""
 
 
 def dtype_remark(spec: TargetSpec, *, shipped: bool) -> str:

@@ -105,8 +105,8 @@ TARGET_SCHEMES: dict[str, QuantScheme] = {
     **NAMED_SCHEMES,
     "int4": QuantScheme(
         name="int4", layers=4.5, lm_head=8.5, kind="assumed", source="draftscope_arithmetic",
-        note="A phone build: 4 bits and one 16-bit scale per 32 weights in the layers, 8 bits and one scale per 32 "
-        "weights in the table, as smollm2_135m has it.",
+        note="A phone build: 4 bits and one 16-bit scale per 32 weights in the layers, 8 bits and one "
+        "scale per 32 weights in the table, as smollm2_135m has it.",
     ),
 }  # fmt: skip
 """The same for targets, whose 4-bit builds on phones keep the table of tokens in 8 bits."""

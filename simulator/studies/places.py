@@ -187,7 +187,8 @@ def _pooling_note(row: Row, evidence: Evidence) -> str:
     return (
         f"{row.drafter} on {row.target}: the row of all {row.tasks} tasks of {evidence.label} has as many "
         "tokens of each, hence the harmonic mean of their acceptance lengths, "
-        f"{row.mean_acceptance_length:.2f} at K = {row.draft_length}; the publisher's plain mean ({evidence.overall.name}) is {theirs:.2f}."
+        f"{row.mean_acceptance_length:.2f} at K = {row.draft_length}; the publisher's plain mean "
+        f"({evidence.overall.name}) is {theirs:.2f}."
     )
 
 

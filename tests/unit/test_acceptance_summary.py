@@ -155,8 +155,10 @@ def test_diff_needs_identical_text(other, message, rng):
 def test_an_interval_does_not_hang_on_what_else_is_asked(trace):
     def ends(**options):
         records = summarise(trace, rng=np.random.default_rng(3), replicates=50, **options)
-        return {(r["task"], r["draft_length"]): (r["mean_acceptance_length_low"], r["mean_acceptance_length_high"])
-                for r in records if r["task"] != "all"}  # fmt: skip
+        return {
+            (r["task"], r["draft_length"]): [r[f"mean_acceptance_length_{end}"] for end in ("low", "high")]
+            for r in records if r["task"] != "all"
+        }  # fmt: skip
 
     many = ends(draft_lengths=[1, 2, 4])
     for task in trace.tasks:

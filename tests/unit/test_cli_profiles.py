@@ -118,7 +118,7 @@ def test_check_fails_for_a_broken_file(draftscope, tmp_path):
     [
         (("show", "pixel9"), ("pixel9", "'pixel_9'")),
         (("show", "g5_gpu_f61"), ("g5_gpu_f61", "'g5_gpu_f16'")),
-        (("list", "curvs"), ("curvs", "'curves'", "devices, runtimes")),
+        (("list", "curvs"), ("curvs", "'curves'", "drafters, runtimes")),
         (("diff", "g5_gpu_f16", "g5_cpu_f16"), ("g5_gpu_f16", "two devices or two runtimes")),
         (("show", "missing.toml"), ("missing.toml",)),
         (("diff", "pixel_9", "ideal"), ("device and a runtime",)),

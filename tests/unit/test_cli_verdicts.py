@@ -120,8 +120,8 @@ def test_a_task_without_acceptance_is_said_to_be_it(draftscope, shipped):
 
 
 def test_a_control_is_not_the_best_of_a_report():
-    control = {"drafter": "suffix", "label": "Suffix look-up", "best": True, "speedup": 1.9, "draft_length": 3,
-               "control": True}  # fmt: skip
+    control = {"drafter": "suffix", "label": "Suffix look-up", "best": True, "speedup": 1.9,
+               "draft_length": 3, "control": True}  # fmt: skip
     head = {"drafter": "frozen_mtp_nano", "label": "Frozen MTP head", "best": True, "speedup": 1.2,
             "draft_length": 2, "control": False}  # fmt: skip
     assert speedup_reading([control, head]).startswith("Best: the frozen MTP head, 1.20× at K = 2")

@@ -119,7 +119,7 @@ def speedup_reading(records: Sequence[Record]) -> str:
 
 
 def candidates(records: Sequence[Record]) -> Sequence[Record]:
-    """Records without those of controls, which are never announced as the best; all where nothing else is there."""
+    """Records without those of controls, never announced as the best; all where no other is there."""
     return [record for record in records if not record.get("control")] or records
 
 
