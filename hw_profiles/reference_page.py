@@ -47,6 +47,8 @@ Generated from `hw_profiles/` by `hw_profiles.reference_page`; `draftscope profi
   it. **assumed**: nothing public; the range and the note say how wide and why.
 - A runtime used on a SoC on which it was not measured is a *transfer*: results that rest on it count as
   assumed.
+- A device of which only the memory bandwidth is known: `generic:120` has 120 GB/s and wide ranges for the
+  rest; with no runtime named it takes a prior over kernel families, `prior_gpu`.
 - Your own device or runtime: copy a file, change it, pass its path instead of an id. Name your sources in
   `[references.KEY]` tables of the same file, each with a `title`.
 - GB/s is 1e9 B/s; MiB is 2^20 B. Ranges are in brackets.
