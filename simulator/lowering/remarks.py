@@ -68,8 +68,8 @@ def kernel_remark(spec: TargetSpec, runtime: RuntimeProfile) -> str:
         if re.search(pattern, runtime.kernel_family) and not low <= bits <= high:
             return (
                 f"Runtime {runtime.id} was measured with kernels for {words} weights; {spec.id} has "
-                f"{bits:.3g} bits a weight in its layers: its bytes are right, the cost of further rows is that "
-                "of other kernels."
+                f"{bits:.3g} bits a weight in its layers: its bytes are right, the cost of further rows is "
+                "that of other kernels."
             )
     return ""
 
