@@ -25,8 +25,8 @@ PRIOR_DOMINATED = 0.8
 LEAST_INFORMATION = PRIOR_DOMINATED**-2 - 1
 """Precision that the data must add, in units of the prior's, to narrow a width to that share."""
 
-CONTRADICTED = 4.0
-"""Rise of chi-squared from which the data contradict a start value that they cannot identify alone."""
+CONTRADICTED = 9.0
+"""Rise of chi-squared (three standard errors) from which data contradict what they cannot identify alone."""
 
 NO_DATA = 1e-9
 NOTHING = "nothing measured depends on it"
