@@ -28,7 +28,7 @@ class Case:
     """What is predicted; lists give every combination."""
 
     device: Annotated[str, Parameter(show_default=False)] = ""
-    """Devices, comma-separated (draftscope profiles list devices). Required."""
+    """Devices, comma-separated (draftscope profiles list devices); generic:N has N GB/s. Required."""
     target: Annotated[str, Parameter(show_default=False)] = ""
     """Targets, comma-separated: names (draftscope profiles list targets), config.json, GGUF or safetensors;
     NAME@int4 or PATH@int4 picks a build. Required."""
