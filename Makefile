@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help demo test lint bench parity report notebooks picture clean
+.PHONY: help demo test lint bench parity validation report notebooks picture clean
 
 PYTHON ?= python3
 TORCH_ARGS ?=
@@ -22,7 +22,8 @@ help:
 	  'make lint       ruff, mypy, import-linter' \
 	  'make bench      benchmarks' \
 	  'make parity     long identity, replay and oracle runs; writes a dated JSON' \
-	  'make report     build/report.html' \
+	  'make validation predictions beside published measurements, into docs/background' \
+  'make report     build/report.html' \
 	  'make notebooks  execute the notebooks' \
 	  'make picture    draw the picture of the README (needs Chromium)' \
 	  'make clean      remove .venv, build and caches'
@@ -87,6 +88,9 @@ bench: $(VENV)/.full
 
 parity: $(VENV)/.full
 	@$(BIN)/python -m reference_impl.parity
+
+validation: $(VENV)/.core
+	@$(BIN)/python docs/build.py validation
 
 notebooks: $(VENV)/.full
 	@$(BIN)/python docs/build.py notebooks

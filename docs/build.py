@@ -3,6 +3,7 @@
 ``python docs/build.py picture`` draws docs/assets: speedup and verify-curves, for light and for dark pages.
 ``python docs/build.py claims`` writes the claims table of the README, one or two rows a claim.
 ``python docs/build.py curves`` writes docs/reference/verify_curves.md from hw_profiles/verify_curves.
+``python docs/build.py validation`` writes docs/background/validation.md and its aggregates (make validation).
 ``python docs/build.py notebooks`` executes notebooks/*.py into .ipynb, each figure as an image too.
 
 Pictures are drawn with a headless Chromium (Debian: apt-get install chromium); without one, notebooks keep
@@ -145,7 +146,7 @@ def atlas_picture(folder: Path) -> None:
 CLAIMS = {
     "1.standalone_total.all": "Pixel 9, SmolLM2-135M: head against a standalone drafter of its total size",
     "1.standalone_body.all": "the same, against one of its non-embedding size",
-    "1.nano.55": "Pixel 9, Nano stand-in, acceptance 55 % better as published",
+    "1.nano.55": "Pixel 9, Nano stand-in, acceptance 55 % better, the published maximum",
     "1.nano.0": "the same with equal acceptance",
     "2.total": "RAM saved an instance, Nano stand-in",
     "3.standalone_total": "smart replies: accepted drafts of the head over the standalone's",
@@ -223,7 +224,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("picture", "claims", "curves", "notebooks"))
+    parser.add_argument("what", choices=("picture", "claims", "curves", "validation", "notebooks"))
     what = parser.parse_args().what
     sys.path.insert(0, str(ROOT))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -236,6 +237,14 @@ def main() -> None:
         from hw_profiles.curve_page import curve_page
 
         _write(ROOT / "docs" / "reference" / "verify_curves.md", curve_page().encode())
+    elif what == "validation":
+        from simulator.studies.validation.page import validation_page
+
+        page, aggregates = validation_page()
+        _write(ROOT / "docs" / "background" / "validation.md", page.encode())
+        _write(
+            ROOT / "docs" / "background" / "validation.json", f"{json.dumps(aggregates, indent=1)}\n".encode()
+        )
     else:
         notebooks(ROOT / "notebooks")
 

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two threads that wait for a busy core are far slower
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

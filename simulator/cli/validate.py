@@ -12,7 +12,13 @@ LISTED = ("n", "median_absolute_error", "mean_absolute_error", "mean_capped_erro
           "sign_accuracy", "interval_coverage", "mean_relative_width")  # fmt: skip
 
 
-def validate(*, measurements: str | None = None, mode: str = "anchored", output: Output = DEFAULT) -> int:
+def validate(
+    *,
+    measurements: str | None = None,
+    mode: str = "anchored",
+    decode: bool = False,
+    output: Output = DEFAULT,
+) -> int:
     """Predict measured speedups and say how often that is right; see docs/background/validation.md.
 
     Parameters
@@ -23,6 +29,8 @@ def validate(*, measurements: str | None = None, mode: str = "anchored", output:
         What may be read of the row that is predicted: "zero-shot" no answer, "anchored" the speed of plain
         decoding, "calibrated" also the answers of the other rows of its group (same device, framework,
         target, quantisation and drafter).
+    decode
+        Instead: speeds of plain decoding, each row of the shipped table from all the others.
     """
     output.check()
     from simulator.errors import UnknownNameError
@@ -34,6 +42,8 @@ def validate(*, measurements: str | None = None, mode: str = "anchored", output:
     )
     from simulator.studies.validation import validate as study
 
+    if decode:
+        return _decode(measurements, output)
     if mode not in MODES:
         raise UnknownNameError("--mode", mode, MODES)
     rows = shipped_measurements() if measurements is None else read_measurements(measurements)
@@ -46,6 +56,26 @@ def validate(*, measurements: str | None = None, mode: str = "anchored", output:
         markdown=lambda: as_markdown(records, summary, mode),
         extra={"mode": mode, "summary": summary},
     )
+    return 0
+
+
+def _decode(measurements: str | None, output: Output) -> int:
+    from simulator.errors import DraftscopeError
+    from simulator.studies.validation.decode import decode_report, validate_decode
+
+    if measurements is not None:
+        raise DraftscopeError("--decode: judges the shipped table; allowed: without --measurements.")
+    verdicts = validate_decode()
+    summary = decode_report(verdicts)
+    records = [{**each.__dict__, "group": "/".join(each.group)} for each in verdicts]
+    names = ("measured_tokens_per_s", "tokens_per_s", "unseen_machine_tokens_per_s")
+
+    def markdown() -> str:
+        lines = [(each.id, *(f"{getattr(each, name):.1f}" for name in names)) for each in verdicts]
+        totals = [(name, f"{value:g}") for name, value in summary.items()]
+        return table(("aggregate", "value"), totals) + "\n" + table(("id", *names), lines)
+
+    output.emit(records, command="validate", markdown=markdown, extra={"mode": "decode", "summary": summary})
     return 0
 
 
