@@ -132,7 +132,10 @@ def _support(each: Suspect, found: Residual) -> str:
     if each.cause == FAULT:
         return _fault(each, found)
     if each.needed is None:
-        return f"{IMPOSSIBLE.get(each.cause, 'No size of it is enough')}."
+        if each.low == each.high:
+            return "It has no range in this case, so it cannot move."
+        covers = f"; its range covers {each.covers:.0%} of the gap"
+        return f"{IMPOSSIBLE.get(each.cause, 'No size of it is enough')}{covers}."
     width = (each.from_width or 0) if len(found.points) == 1 else found.at + 1
     shown = {name: "-" if value is None else number(value)
              for name, value in (("needed", each.needed), ("predicted", each.predicted))}  # fmt: skip
@@ -157,7 +160,9 @@ def _range(each: Suspect) -> str:
     if each.low is None and each.high is None:
         return ""
     ends = " to ".join("any" if end is None else number(end) for end in (each.low, each.high))
-    return f", cited {ends}" if each.cited else f", no range cited, possible {ends}"
+    if each.cited:
+        return f", cited {ends}"
+    return f", no range cited, possible {ends}" if each.cause == ACCEPTANCE else ", no range cited"
 
 
 def _judgement(each: Suspect) -> str:
@@ -167,7 +172,8 @@ def _judgement(each: Suspect) -> str:
     if each.allowed:
         return f"Inside its range; explains {covers}."
     if not each.cited:
-        return f"Nothing cited speaks for or against it; it can explain {covers}."
+        known = f"; it can explain {covers}" if each.cause == ACCEPTANCE else ""
+        return f"Nothing cited speaks for or against it{known}."
     return f"Outside its range, which covers {covers}."
 
 

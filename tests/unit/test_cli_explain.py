@@ -111,6 +111,15 @@ def test_impossible_counts_are_said_in_words(draftscope):
     assert "A speedup of 2.60x needs 2.60 tokens a step or more; the counter says 2.40." in ran.out
 
 
+def test_what_cannot_move_is_said_in_words(draftscope):
+    ideal = [*CASE]
+    ideal[ideal.index("gemma_4_e2b_assistant")] = "ngram"
+    ran = draftscope(*ideal, "--runtime", "ideal", *RATE, *K3, "--measured-speedup", "0.9")
+    assert "**Sampling on the host.** It has no range in this case, so it cannot move." in ran.out
+    assert "No acceptance from 1 to K + 1 tokens a step is enough; its range covers" in ran.out
+    assert "Acceptance was not counted in this run: count it first." in ran.out
+
+
 def test_a_fault_is_said_in_words(draftscope):
     ran = draftscope(*CASE, *RATE, *K3, "--measured-speedup", "0.2", "--mean-tokens-per-pass", "2.5")
     assert "1. **Fault, not economics.**" in ran.out
