@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from simulator.cli.compare import trace_files
@@ -14,7 +15,7 @@ from simulator.units import rounded
 if TYPE_CHECKING:
     from simulator.studies.claims import Claim
 
-HEAD = ("case", "published", "here [low..high]", "how", "verdict")
+HEAD = ("row", "case", "published", "here [low..high]", "how", "verdict")
 
 
 def claims(
@@ -53,18 +54,25 @@ def claims(
 
 
 def as_markdown(found: Sequence[Claim]) -> str:
-    """One table for each claim, with the reasons and assumptions below it."""
+    """One table for each claim; the reasons and assumptions below it name the rows that they are about."""
     parts = []
     for number, group in groupby(found, key=lambda each: each.id.partition(".")[0]):
-        rows = list(group)
-        parts.append(f"## {number}. {rows[0].claim}\n")
-        parts.append(table(HEAD, [_cells(row) for row in rows], left=2))
-        reasons = dict.fromkeys(_reason(row) for row in rows if row.explanation)
-        assumed = dict.fromkeys(row.assumptions for row in rows if row.assumptions)
-        lines = [f"- {text}\n" for text in reasons]
-        lines += [f"- Assumed: {text}.\n" for text in assumed]
-        parts.append("".join(lines))
+        rows = {f"{number}{letter}": row for letter, row in zip(ascii_lowercase, group, strict=False)}
+        parts.append(f"## {number}. {next(iter(rows.values())).claim}\n")
+        parts.append(table(HEAD, [(name, *_cells(row)) for name, row in rows.items()], left=3))
+        reasons = {name: row.explanation for name, row in rows.items() if row.explanation}
+        assumed = {name: f"Assumed: {row.assumptions}." for name, row in rows.items() if row.assumptions}
+        lines = [*_lines(reasons, len(rows)), *_lines(assumed, len(rows))]
+        parts.append("".join(f"- {line}\n" for line in lines))
     return "\n".join(parts)
+
+
+def _lines(texts: Mapping[str, str], total: int) -> list[str]:
+    """Each text once, after the rows that it belongs to."""
+    names: dict[str, list[str]] = {}
+    for name, text in texts.items():
+        names.setdefault(text, []).append(name)
+    return [f"[{'all' if len(rows) == total else ', '.join(rows)}] {text}" for text, rows in names.items()]
 
 
 def _cells(row: Claim) -> tuple[str, ...]:
@@ -78,7 +86,3 @@ def _value(row: Claim) -> str:
     if row.low is None or row.high is None:
         return f"{rounded(row.value)}{unit}"
     return f"{rounded(row.value)} [{rounded(row.low)}..{rounded(row.high)}]{unit}"
-
-
-def _reason(row: Claim) -> str:
-    return row.explanation

@@ -24,7 +24,7 @@ class Part:
     mapped_bytes : float
         Bytes that stay in a memory-mapped file and are paged in by rows.
     note : str
-        Where the number comes from.
+        What the number, or its range, stands for.
     resident_low_bytes, resident_high_bytes : float or None
         Range of ``resident_bytes``; both None where it is known.
     """

@@ -214,7 +214,7 @@ def _with_ranges(spec: DrafterSpec, parts: tuple[Part, ...], own_precision: bool
                     f"{where}.{part.name}: {stated.low:g} to {stated.high:g} given; allowed: a range that "
                     f"holds the {part.resident_bytes:g} B of the part."
                 )
-            part = replace(part, resident_low_bytes=low, resident_high_bytes=high)
+            part = replace(part, resident_low_bytes=low, resident_high_bytes=high, note=stated.note)
         ranged.append(part)
     return tuple(ranged)
 
@@ -228,10 +228,7 @@ def cited_part(name: str, amount: Cited | None, params: int = 0) -> tuple[Part, 
     """Return a part whose bytes are stated in the file; nothing where it says nothing."""
     if amount is None:
         return ()
-    note = (
-        f"{amount.kind}, {amount.source}: {amount.note}" if amount.note else f"{amount.kind}, {amount.source}"
-    )
-    part = Part(name=name, params=params, resident_bytes=amount.value, note=note,
+    part = Part(name=name, params=params, resident_bytes=amount.value, note=amount.note,
                 resident_low_bytes=amount.low, resident_high_bytes=amount.high)  # fmt: skip
     return (part,)
 

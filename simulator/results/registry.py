@@ -76,7 +76,7 @@ _ROWS = (
     ("draft_cost_ratio", "x", "draft cost ratio", "lower",
      "c: one draft pass / one plain pass."),
     ("break_even_acceptance_length", "tokens", "break-even length", "lower",
-     "Mean acceptance length at which the step costs as much per token as plain decoding."),
+     "Plain passes that a step costs: speedup = tokens_per_step / this."),
     ("energy_per_token_j", "J/token", "energy per token", "lower",
      "Decode energy / tokens after the first."),
     ("energy_saving", "", "energy saving", "higher",

@@ -95,6 +95,8 @@ def test_mean_acceptance_length_bounds_the_speedup(case, scenario, alpha, overri
     # no case here has a verify curve below 1: a step costs at least a plain pass
     assert result["speedup"] <= result["tokens_per_step"] * (1 + 1e-9)
     assert result["break_even_acceptance_length"] >= 1.0 - 1e-9
+    at_break_even = result["tokens_per_step"] / result["break_even_acceptance_length"]
+    assert result["speedup"] == pytest.approx(at_break_even, rel=1e-9)
 
 
 @given(case=cases, scenario=scenarios, overrides=axes)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from simulator.acceptance.statistics import statistics_of
+from simulator.cli.claims import as_markdown
 from simulator.drafters import build_drafter
 from simulator.errors import DraftscopeError
 from simulator.specs import load_target
 from simulator.studies.claims import COLUMNS, claims, gemma, identity, nano, traced
-from simulator.studies.claims.base import FAILED, POSSIBLE, REPRODUCED, UNKNOWN, judge
+from simulator.studies.claims.base import BOUNDED, FAILED, POSSIBLE, REPRODUCED, UNKNOWN, judge
 from simulator.studies.claims.draws import drawn, ratio, spread
 from simulator.studies.claims.traced import DRAFT_LENGTH
 from simulator.studies.replays import replayed
@@ -169,6 +171,13 @@ def test_nano_speed_grows_with_the_gap_in_acceptance():
         # fewer, slower
         (0.9, 0.8, 1.1, (None, 1.0), 1.0, POSSIBLE),
         (0.9, 0.8, 0.95, (None, 1.0), 1.0, REPRODUCED),
+        # "up to": a range from no effect to a maximum
+        (1.37, 1.23, 1.53, (1.0, 1.55), 1.0, BOUNDED),
+        (1.37, 0.98, 1.53, (1.0, 1.55), 1.0, POSSIBLE),
+        (1.60, 1.50, 1.70, (1.0, 1.55), 1.0, POSSIBLE),
+        (1.80, 1.70, 1.90, (1.0, 1.55), 1.0, FAILED),
+        (0.90, 0.85, 0.95, (1.0, 1.55), 1.0, FAILED),
+        (0.80, 0.70, 0.90, (0.6, 1.0), 1.0, BOUNDED),
         # a published range on both sides of no effect claims no direction
         (1.02, 0.9, 1.1, (0.98, 1.08), 1.0, REPRODUCED),
     ],
@@ -187,6 +196,38 @@ def test_no_claim_of_a_direction_is_reproduced_across_no_effect(shipped):
         )
         if row.low is not None and row.low <= row.no_effect <= row.high:
             assert row.verdict != REPRODUCED, row.id
+
+
+def test_an_up_to_claim_is_an_upper_bound(shipped):
+    found = by_id(claims())
+    for key in ("3.standalone_total", "3.standalone_body"):
+        row = found[key]
+        assert row.wanted_low == row.no_effect < 1 + traced.MOST_BETTER < row.wanted_high
+        assert row.verdict == judge(row.value, row.low, row.high, row.wanted_low, row.wanted_high, 1.0)
+        ours, theirs, points = (float(each) for each in re.findall(r"[+-]?\d+\.\d", row.explanation))
+        assert points == pytest.approx(ours - theirs)
+    below = traced._why_acceptance(1.37)
+    assert below.startswith("+37 %, below the published maximum of 55 %: that is an upper bound")
+    assert "above the published maximum" in traced._why_acceptance(1.8)
+
+
+def test_what_is_assumed_of_a_part_is_said_in_words(without_traces):
+    for row in without_traces:
+        assert not row.assumptions.startswith(("assumed", ";")), row.id
+        assert ": ;" not in row.assumptions and not row.assumptions.endswith((":", ";", ".")), row.id
+    parts = by_id(without_traces)
+    assert parts["2.layers"].assumptions.count("bits a weight") == 2
+    assert parts["2.per_app"].assumptions.startswith("standalone_128m: ")
+
+
+def test_reasons_and_assumptions_name_their_rows(without_traces):
+    text = as_markdown(without_traces)
+    for section in re.split(r"^## ", text, flags=re.M)[1:]:
+        rows = re.findall(r"^\| (\d[a-z]) +\|", section, re.M)
+        bullets = re.findall(r"^- \[(.+?)\] \S.*[.\w]$", section, re.M)
+        assert len(bullets) == len(re.findall(r"^- ", section, re.M))
+        named = {name for bullet in bullets for name in (rows if bullet == "all" else bullet.split(", "))}
+        assert rows and named <= set(rows)
 
 
 def test_energy_saving_that_may_be_a_loss_is_not_reproduced(shipped, monkeypatch):

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 MEASURED, PREDICTED, ARITHMETIC, MISSING = "measured here", "predicted", "arithmetic", "missing"
-REPRODUCED, POSSIBLE, FAILED, UNKNOWN = (
-    "reproduced", "consistent, not shown", "not reproduced", "cannot be judged",
+REPRODUCED, BOUNDED, POSSIBLE, FAILED, UNKNOWN = (
+    "reproduced", "within the bound", "consistent, not shown", "not reproduced", "cannot be judged",
 )  # fmt: skip
 
 
@@ -41,7 +41,8 @@ class Claim:
         ``measured here`` (acceptance recorded here, no model of a phone), ``predicted``, ``arithmetic`` or
         ``missing``.
     verdict : str
-        ``reproduced``, ``consistent, not shown``, ``not reproduced`` or ``cannot be judged``; see `judge`.
+        ``reproduced``, ``within the bound``, ``consistent, not shown``, ``not reproduced`` or ``cannot be
+        judged``; see `judge`.
     assumptions : str
         What the number hangs on.
     explanation : str
@@ -121,7 +122,9 @@ def judge(
 
     ``not reproduced``: our interval and the published range do not meet. ``reproduced``: our value lies in
     the published range and, for a claim of a direction, our whole interval lies on the right side of no
-    effect. ``consistent, not shown``: all between, such as a saving whose interval reaches below zero.
+    effect. ``within the bound``: the same for an "up to" claim, a range from no effect to a maximum: a gain
+    is shown, that it reaches the maximum is not. ``consistent, not shown``: all between, such as a saving
+    whose interval reaches below zero.
     ``cannot be judged``: no value here, or no number published.
 
     Parameters
@@ -145,4 +148,7 @@ def judge(
         shown = shown and least > no_effect
     elif no_effect is not None and top <= no_effect:
         shown = shown and most < no_effect
-    return REPRODUCED if shown else POSSIBLE
+    if not shown:
+        return POSSIBLE
+    up_to = no_effect in (wanted_low, wanted_high) and None not in (wanted_low, wanted_high)
+    return BOUNDED if up_to else REPRODUCED
