@@ -16,7 +16,7 @@ from simulator.errors import DraftscopeError
 from simulator.results import Result
 from simulator.studies.elsewhere import elsewhere
 from simulator.studies.evidence import TraceLike, check_transfer
-from simulator.studies.notes import gathered, ram_notes
+from simulator.studies.notes import gathered, ram_notes, unused_notes
 from simulator.studies.places import Found, Place, Question, check_tasks, rows_of_target
 from simulator.studies.replays import loaded
 from simulator.studies.rows import Row
@@ -179,12 +179,8 @@ def compare(
         )
     order = {TRACED: 0, PUBLISHED: 1}
     rows = sorted(found.rows, key=lambda row: order[row.block])
-    untraced = list(dict.fromkeys(row.target for row in rows if row.draft_length and not row.requests))
-    if min_prob is not None and untraced:
-        found.note(
-            f"The confidence stop, min_prob {min_prob:g}, is not used on {', '.join(untraced)}: only a trace "
-            "knows the drafter's probabilities."
-        )
+    for note in unused_notes(rows, min_prob=min_prob, max_overlap=max_overlap, output_tokens=output_tokens):
+        found.note(note)
     for note in [*ram_notes(shown), *gathered([result for result, _ in shown])]:
         found.note(note)
     return Comparison(rows=tuple(rows), notes=tuple(found.notes), elsewhere=faster)

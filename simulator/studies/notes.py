@@ -6,6 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from hw_profiles import load_device
 from simulator.results import Result
+from simulator.studies.rows import Row
+
+MAX_OVERLAP = 0.2
+"""Overlap filter where the caller names none."""
 
 
 def within(
@@ -102,3 +106,33 @@ def ram_notes(results: Iterable[tuple[Result, str]]) -> list[str]:
         if key not in most or result["peak_ram_bytes"] > most[key][0]["peak_ram_bytes"]:
             most[key] = result, device
     return [note for result, device in most.values() if (note := ram_note(result, device))]
+
+
+def unused_notes(
+    rows: Sequence[Row], *, min_prob: float | None, max_overlap: float | None, output_tokens: float | None
+) -> list[str]:
+    """What was asked for and changes nothing on some targets of a comparison, because of their acceptance.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        All rows.
+    min_prob, max_overlap, output_tokens : float or None
+        As :func:`simulator.studies.compare.compare` takes them.
+    """
+    drafted = [row for row in rows if row.draft_length]
+    untraced = ", ".join(dict.fromkeys(row.target for row in drafted if not row.requests))
+    traced = ", ".join(dict.fromkeys(row.target for row in drafted if row.requests))
+    notes = []
+    if min_prob is not None and untraced:
+        notes.append(
+            f"The confidence stop, min_prob {min_prob:g}, is not used on {untraced}: only a trace knows the "
+            "drafter's probabilities."
+        )
+    if max_overlap != MAX_OVERLAP and untraced:
+        notes.append(f"The overlap filter is not used on {untraced}: only a trace knows its training text.")
+    if output_tokens is not None and traced:
+        notes.append(
+            f"output_tokens {output_tokens:g} is not used on {traced}: a trace has responses of its own."
+        )
+    return notes

@@ -27,7 +27,7 @@ from simulator.studies.evidence import (
     trace_evidence,
     traces_of_kind,
 )
-from simulator.studies.notes import within
+from simulator.studies.notes import MAX_OVERLAP, within
 from simulator.studies.replays import ReplayedTrace, loaded, replayed
 from simulator.studies.rows import ALL_TASKS, Row, row_of
 from simulator.studies.selection import PUBLISHED, drafter_by_name
@@ -35,8 +35,6 @@ from simulator.studies.selection import PUBLISHED, drafter_by_name
 PROMPT_TOKENS, OUTPUT_TOKENS = 1024, 256
 """Request where the acceptance has none of its own: that of the public phone benchmarks."""
 COST_ONLY_DRAFT_LENGTH = 3
-MAX_OVERLAP = 0.2
-"""Overlap filter where the caller names none."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,6 +83,10 @@ def test_a_comparison_says_where_the_confidence_stop_is_not_used(draftscope, shi
     ran = draftscope("compare", "--target", "smollm2_135m,gemma_4_e4b", "--draft-length", "2",
                      "--no-intervals", "--min-prob", "0.3")  # fmt: skip
     assert "min_prob 0.3, is not used on gemma_4_e4b:" in ran.out
+    ran = draftscope("compare", "--target", "smollm2_135m,gemma_4_e4b", "--draft-length", "2",
+                     "--no-intervals", "--max-overlap", "none", "--output-tokens", "99")  # fmt: skip
+    assert "The overlap filter is not used on gemma_4_e4b:" in ran.out
+    assert "output_tokens 99 is not used on smollm2_135m:" in ran.out
 
 
 def allowed(profile: type, name: str, value: float) -> bool:
