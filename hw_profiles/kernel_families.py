@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Annotated
 
-from pydantic import ValidationError
+from pydantic import ValidationError, field_validator
 
 from hw_profiles.cited import BytesPerSecond, CitedValue, Efficiency, Frozen, Positive, unit
 from hw_profiles.errors import ProfileError
@@ -17,9 +17,23 @@ PositiveSeconds = Annotated[CitedValue[Positive], unit("s")]
 
 
 class KernelFamily(Frozen):
-    """One family: cost of one more row, relative to a pass of one row."""
+    """One family.
+
+    Attributes
+    ----------
+    row_cost : CitedValue
+        Cost of one more row, relative to a pass of one row.
+    curves : tuple of str
+        Families of the atlas of verify curves that belong to it; the range must hold their median.
+    """
 
     row_cost: PositiveOne
+    curves: tuple[str, ...] = ()
+
+    @field_validator("curves", mode="before")
+    @classmethod
+    def _from_list(cls, names: object) -> object:
+        return tuple(names) if isinstance(names, list) else names
 
 
 class SharedPriors(Frozen):

@@ -13,6 +13,7 @@ from hw_profiles.accelerators import accelerators, find_accelerator
 from hw_profiles.kernel_families import kernel_priors
 from hw_profiles.loader import list_devices, load_device
 from hw_profiles.references import references
+from hw_profiles.verify_curves import curve_families, load_curve
 from simulator.studies.validation import Measured, shipped_measurements, summarise
 from simulator.studies.validation.cases import case_of
 from simulator.studies.validation.cost import FAMILIES, design_of, priors, step_cost
@@ -56,6 +57,18 @@ def test_every_family_has_a_prior():
     found = {case_of(row).family for row in shipped_measurements()}
     assert found <= set(FAMILIES)
     assert set(kernel_priors().families) == set(FAMILIES)
+
+
+def test_priors_hold_the_curves_of_the_atlas():
+    """Median cost of a row up to width 8, over the curves of the families that a prior names."""
+    for name, family in kernel_priors().families.items():
+        curves = [load_curve(each) for group in family.curves for each in curve_families()[group]]
+        slopes = []
+        for curve in curves:
+            ratio = {point[0]: point[1] for point in curve.verify_cost_ratio if 1 < point[0] <= 8}
+            slopes += [(ratio[max(ratio)] - 1) / (max(ratio) - 1)] if ratio else []
+        if slopes:
+            assert family.row_cost.low <= np.median(slopes) <= family.row_cost.high, name
 
 
 def test_sizes_from_words():
