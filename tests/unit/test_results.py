@@ -70,8 +70,8 @@ def test_markdown_is_in_units_to_read():
     for row in (
         "|timetofirsttoken|157|ms|109to1,200|", "|energypertoken|75.4|mJ/token||", "|peakRAM|761|MiB||",
         "|bytespertoken|460|MB/token||", "|bytespertoken|MB/token|", "|layers|200|", "|kv_cache|1.00|",
-        "|RAM|MiB|", "|target_weights|763|", "|energybyrail|mJ|", "|dram|728|", "|host|20.9|",
-        "|energybyphase|J|", "|draft|0|", "|task|-|",
+        "|RAM|MiB|", "|target_weights|763|", "|energyofaresponsebyrail|mJ|", "|dram|728|", "|host|20.9|",
+        "|energyofaresponsebyphase|J|", "|draft|0|", "|task|-|",
     ):  # fmt: skip
         assert row in text
     assert "e+" not in text
