@@ -129,6 +129,19 @@ def test_the_page_shows_the_aggregates(found, repo_root):
         assert f"| judged: {got['judged']} | {got['n']} | {100 * got['median_absolute_error']:.1f} %" in page
 
 
+def test_the_readme_quotes_them(found, repo_root):
+    """One sentence, from draftscope validate in its default mode."""
+    got = summary(found, "anchored")
+    machines = {
+        row.device for row, each in zip(ROWS, found["anchored"], strict=True) if each.status == "scored"
+    }
+    error, sign = 100 * got["median_absolute_error"], 100 * got["sign_accuracy"]
+    assert (
+        f"predicts {got['n']} published speedups on {len(machines)} machines from other sources' rows: "
+        f"half of them within {error:.1f} %, the right side of 1 for {sign:.0f} %"
+    ) in (repo_root / "README.md").read_text()
+
+
 def test_plain_decoding(repo_root):
     """Unseen rows within 15 %; a group's own rows bring it to 12 %, not to the 5 % wished for."""
     got = decode_report(validate_decode())
