@@ -11,6 +11,7 @@ from typing import Any
 from simulator.adapters.fields import Record, Source, json_records, number
 from simulator.adapters.observations import (
     FORMATS,
+    DraftPassTime,
     MeasurementError,
     Observations,
     PassTime,
@@ -24,6 +25,7 @@ SCHEMA_VERSION = 1
 _CONTENT = "draftscope measurement"
 _PARTS: dict[str, type[PassTime] | type[PrefillTime] | type[SpeculativeRun]] = {
     "passes": PassTime,
+    "draft_passes": DraftPassTime,
     "prefills": PrefillTime,
     "runs": SpeculativeRun,
 }

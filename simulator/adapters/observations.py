@@ -52,6 +52,19 @@ class PassTime:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DraftPassTime(PassTime):
+    """Mean time of one pass of a drafter, timed without any speculation.
+
+    Attributes
+    ----------
+    drafter : str
+        Whose pass; ``width`` 2 is the one that catches up after a full accept.
+    """
+
+    drafter: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class PrefillTime:
     """Mean time to process a prompt.
 
@@ -105,6 +118,8 @@ class SpeculativeRun:
         Place in the file.
     per_position_acceptance_rate : tuple of float
         P(draft k and all before it accepted), k = 1 ...; empty where the file does not say.
+    energy_j, baseline_energy_per_token_j : float or None
+        Energy of all steps, and of plain decoding per token.
     """
 
     drafter: str
@@ -120,10 +135,12 @@ class SpeculativeRun:
     task: str | None = None
     where: str
     per_position_acceptance_rate: tuple[float, ...] = ()
+    energy_j: float | None = None
+    baseline_energy_per_token_j: float | None = None
 
     def __post_init__(self) -> None:
         _within(self, draft_length=0, steps=0, drafted_tokens=0, accepted_tokens=0, output_tokens=0,
-                draft_s=0, verify_s=0)  # fmt: skip
+                draft_s=0, verify_s=0, energy_j=0, baseline_energy_per_token_j=0)  # fmt: skip
         _positive(self, "decode_s", "baseline_tokens_per_s")
         _at_most(self, "accepted_tokens", "drafted_tokens")
         _at_most(self, "accepted_tokens", "output_tokens")
@@ -150,7 +167,7 @@ class Observations:
         As the file names them.
     weight_bytes, peak_bandwidth_bytes_per_s : float or None
         Size of the weights, peak of the memory bus.
-    passes, prefills, runs
+    passes, draft_passes, prefills, runs
         What was measured.
     ignored : tuple of str
         What was understood and left out, with the reason.
@@ -164,6 +181,7 @@ class Observations:
     weight_bytes: float | None = None
     peak_bandwidth_bytes_per_s: float | None = None
     passes: tuple[PassTime, ...] = ()
+    draft_passes: tuple[DraftPassTime, ...] = ()
     prefills: tuple[PrefillTime, ...] = ()
     runs: tuple[SpeculativeRun, ...] = ()
     ignored: tuple[str, ...] = ()

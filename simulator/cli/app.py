@@ -32,9 +32,19 @@ COMMANDS = {
             "Run designs through the event engine, step by step.",
         ),
         (
+            "simulator.cli.measure:measure",
+            "measure",
+            "Measure this machine: passes, plain and speculative decoding; calibrate and predict them.",
+        ),
+        (
             "simulator.cli.calibrate:calibrate",
             "calibrate",
             "Fit a runtime profile to measured pass and prefill times.",
+        ),
+        (
+            "simulator.cli.kit:kit",
+            "kit",
+            "Say what to run on a phone, predict it before, and judge the prediction by the results.",
         ),
         (
             "simulator.cli.explain:explain",

@@ -24,7 +24,7 @@ from simulator.studies.calibration.data import (
     start_of,
     targets_of,
 )
-from simulator.studies.calibration.fit import CONTRADICTED, Fit, fit
+from simulator.studies.calibration.fit import CONTRADICTED, NO_DRAFTER, Fit, fit
 from simulator.studies.calibration.held_out import HeldOut, held_out
 from simulator.studies.calibration.problem import FIELDS, LOGARITHMIC, RELATIVE, Loss, Problem
 from simulator.studies.calibration.profile import calibrated_profile, evidence_of, kept_range, range_of
@@ -46,6 +46,8 @@ ADVICE = {
     "host_per_row_s": "time the choice of a token alone; until then the verify curve holds it",
     "prefill_macs_per_s_fraction": "time a long prompt",
     "prefill_floor_s": "time a short prompt as well as a long one",
+    "floor_per_draft_pass_s": "time passes of a drafter, as draftscope measure does",
+    "floor_per_layer_s": "time passes of drafters with few and with many layers",
     "verify_curve": "time passes of several widths, such as 1 to 9, at one context",
 }
 """What would identify a field."""
@@ -251,7 +253,7 @@ def _best(
         return fit(problem), compiled
 
     found, compiled = attempt(start.kv_reads)
-    seen = {(model.name, each.context) for model in models if model.target is not None
+    seen = {(model.name, each.context) for model in models if model.target and not model.drafter
             for each in model.passes if each.width > 1}  # fmt: skip
     if len(seen) == len({model for model, _ in seen}):
         return found, compiled, []
@@ -310,6 +312,8 @@ def _fields(found: Fit, start: RuntimeProfile, profile: RuntimeProfile) -> list[
     rows = []
     for key in FIELDS:
         before, after = getattr(start, key), getattr(profile, key)
+        if before is None or found.kept.get(key) == NO_DRAFTER:
+            continue
         status, reason = FITTED, ""
         low: float | None
         high: float | None

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 
 from hw_profiles import list_devices, list_runtimes, load_device, load_runtime
 from hw_profiles.schema import DeviceProfile, RuntimeProfile
+from simulator.drafters import build_drafter
+from simulator.drafters.base import DrafterModel
 from simulator.errors import DraftscopeError, UnknownNameError
 from simulator.specs import TargetSpec, build_name, list_targets, load_target
+from simulator.studies.selection import drafter_for
 
 if TYPE_CHECKING:
     from simulator.adapters.observations import Observations, PassTime, PrefillTime
@@ -45,6 +48,8 @@ class Model:
         Streamed by one pass of one row [B].
     passes, prefills : tuple
         Times, of all files together.
+    drafter : DrafterModel or None
+        The drafter of the target whose passes these are; None: the target's own.
     """
 
     name: str
@@ -52,11 +57,13 @@ class Model:
     weight_bytes: float
     passes: tuple[PassTime, ...] = ()
     prefills: tuple[PrefillTime, ...] = ()
+    drafter: DrafterModel | None = None
 
 
 def times_of(timed: Observations | Model) -> list[PassTime | PrefillTime]:
-    """Passes, then prefills."""
-    return [*timed.passes, *timed.prefills]
+    """Passes, of a file those of drafters too, then prefills."""
+    drafts = () if isinstance(timed, Model) else timed.draft_passes
+    return [*timed.passes, *drafts, *timed.prefills]
 
 
 def error_of(time: PassTime | PrefillTime) -> float:
@@ -160,10 +167,29 @@ def models_of(files: Sequence[Observations], given: Sequence[str]) -> tuple[list
         found[model.name] = model if other is None else replace(
             other, passes=other.passes + model.passes, prefills=other.prefills + model.prefills,
         )  # fmt: skip
-    models = list(found.values())
+    models = [*found.values(), *_drafter_models(files, targets)]
     for model in models:
         _check_agreement(model)
     return models, notes
+
+
+def _drafter_models(files: Sequence[Observations], targets: Sequence[TargetSpec | None]) -> list[Model]:
+    """Drafters whose own passes were timed, those of one drafter on one target together."""
+    found: dict[tuple[str, str], Model] = {}
+    for file, target in zip(files, targets, strict=True):
+        for each in file.draft_passes:
+            if target is None:
+                raise DraftscopeError(
+                    f"{each.where}: a pass of drafter {each.drafter!r}, but the file's target is not known; "
+                    "name it with --target."
+                )
+            key = (build_name(target), each.drafter)
+            if key not in found:
+                drafter = build_drafter(drafter_for(each.drafter, target), target)
+                weights = sum(op.weight_bytes for op in drafter.draft_ops)
+                found[key] = Model(name=each.drafter, target=target, weight_bytes=weights, drafter=drafter)
+            found[key] = replace(found[key], passes=(*found[key].passes, each))
+    return list(found.values())
 
 
 def targets_of(files: Sequence[Observations], given: Sequence[str]) -> list[TargetSpec | None]:
@@ -259,7 +285,7 @@ def check_enough(models: Iterable[Model], peak_bandwidth_bytes_per_s: float) -> 
     DraftscopeError
         With the line of the pass.
     """
-    passes = [(model, each) for model in models for each in model.passes]
+    passes = [(model, each) for model in models if model.drafter is None for each in model.passes]
     if not passes:
         raise DraftscopeError(
             "measurements: no time of a target pass in any file; needed: at least plain decoding (width 1)."

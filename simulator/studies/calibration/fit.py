@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from simulator.studies.calibration.problem import (
+    DRAFTING,
     FIELDS,
     LOGARITHMIC,
     RELATIVE,
@@ -30,6 +31,7 @@ CONTRADICTED = 9.0
 
 NO_DATA = 1e-9
 NOTHING = "nothing measured depends on it"
+NO_DRAFTER = "no pass of a drafter was timed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +123,9 @@ def identified(
         left = left - np.outer(unit, unit @ left)
     reasons = {}
     for i in set(range(len(FIELDS))) - set(chosen):
-        if i not in candidates:
+        if i not in candidates and FIELDS[i] in DRAFTING:
+            reasons[i] = NO_DRAFTER
+        elif i not in candidates:
             reasons[i] = "the start states no range"
         elif alone[i] < NO_DATA:
             reasons[i] = NOTHING

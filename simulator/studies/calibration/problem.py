@@ -21,9 +21,12 @@ from hw_profiles.schema import RuntimeProfile
 from simulator.physics.verify import relative_cost
 from simulator.studies.calibration.times import Floats, Timed
 
+DRAFTING = ("floor_per_draft_pass_s", "floor_per_layer_s")
+"""Fitted only where passes of drafters were timed: without them a floor of layers is a floor of passes."""
+
 FIELDS = (
     "mbu_large", "mbu_small", "mbu_kv", "floor_per_pass_s", "host_per_row_s", "prefill_macs_per_s_fraction",
-    "prefill_floor_s",
+    "prefill_floor_s", *DRAFTING,
 )  # fmt: skip
 LOGARITHMIC = ("mbu_large", "mbu_small", "mbu_kv", "prefill_macs_per_s_fraction")
 RELATIVE = ("mbu_small", "mbu_kv")
@@ -90,8 +93,10 @@ class Problem:
 
     @cached_property
     def ranged(self) -> list[int]:
-        """Fields with a range; one without is taken as known."""
-        return [i for i, sd in enumerate(self.prior[1]) if sd > 0]
+        """Fields with a range; one without is taken as known, and so are those of absent drafters."""
+        drafting = any(each.model.drafter is not None for each in self.models)
+        known = () if drafting else DRAFTING
+        return [i for i, sd in enumerate(self.prior[1]) if sd > 0 and FIELDS[i] not in known]
 
     @cached_property
     def start_curve(self) -> Floats:
@@ -218,6 +223,8 @@ def natural(x: Floats) -> dict[str, Floats]:
 
 def _prior(start: RuntimeProfile, name: str) -> tuple[float, float]:
     cited = getattr(start, name)
+    if cited is None:
+        return 0.0, 0.0
     low, high = (cited.value, cited.value) if cited.low is None else (cited.low, cited.high)
     if name not in LOGARITHMIC:
         return cited.value, (high - low) / (2 * Z95)

@@ -82,14 +82,15 @@ def evidence_of(files: Sequence[Observations], *, date: str, residual: float) ->
             year=date[:4],
             note=f"sha256 {sha256_of(file.source)}; read on {date}; {', '.join([*about, _listed(places)])}",
         )
-        for kind, some in (("passes", file.passes), ("prefills", file.prefills)):
+        passes = (*file.passes, *file.draft_passes)
+        for kind, some in (("passes", passes), ("prefills", file.prefills)):
             if some:
                 keys[kind].append(key)
     return Evidence(
         date=date, references=references, pass_sources=", ".join(keys["passes"]),
         prefill_sources=", ".join(keys["prefills"] or keys["passes"]),
-        passes=sum(len(file.passes) for file in files), prefills=sum(len(file.prefills) for file in files),
-        residual=residual,
+        passes=sum(len(file.passes) + len(file.draft_passes) for file in files),
+        prefills=sum(len(file.prefills) for file in files), residual=residual,
     )  # fmt: skip
 
 

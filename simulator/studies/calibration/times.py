@@ -22,8 +22,9 @@ CARRIER = "smollm2_135m"
 
 
 def measured_widths(models: Sequence[Model]) -> tuple[float, ...]:
-    """Widths above 1 at which some pass was timed, rising."""
-    return tuple(sorted({each.width for model in models for each in model.passes if each.width > 1}))
+    """Widths above 1 at which some pass of a target was timed, rising."""
+    targets = [model for model in models if model.drafter is None]
+    return tuple(sorted({each.width for model in targets for each in model.passes if each.width > 1}))
 
 
 def prepared(
@@ -58,7 +59,7 @@ class Timed:
     model : Model
         Its passes, then its prefills, are the times.
     lowered : Lowered
-        Compiled case without a drafter.
+        Compiled case; with a drafter where its passes were timed.
     widths, contexts, tokens : ndarray
         Of the passes, and of the prefills.
     """
@@ -94,7 +95,8 @@ class Timed:
         """
         tokens = self.tokens if len(self.tokens) else np.ones(1)
         params = self.lowered.bind(prompt_tokens=tokens, output_tokens=2.0, **axes)
-        times = [params.verify_cost(self.widths).time_at(self.contexts)] if len(self.widths) else []
+        cost = params.verify_cost if self.model.drafter is None else params.draft_cost
+        times = [cost(self.widths).time_at(self.contexts)] if len(self.widths) else []
         if len(self.tokens):
             times.append(params.target_prefill().time_s)
         return np.concatenate(times, axis=-1)
@@ -113,7 +115,7 @@ def timed(model: Model, device: DeviceProfile, runtime: RuntimeProfile) -> Timed
         From :func:`prepared`.
     """
     target: str | TargetSpec = CARRIER if model.target is None else model.target
-    lowered = lower(device=device, target=target, runtime=runtime)
+    lowered = lower(device=device, target=target, runtime=runtime, drafter=model.drafter or "none")
     if model.target is None:
         weights = Op(name="weights", part="layers", weight_bytes=model.weight_bytes)
         lowered = replace(lowered, target_pass=compile_ops([weights]))
