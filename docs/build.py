@@ -4,6 +4,7 @@
 ``python docs/build.py claims`` writes the claims table of the README, one or two rows a claim.
 ``python docs/build.py curves`` writes docs/reference/verify_curves.md from hw_profiles/verify_curves.
 ``python docs/build.py validation`` writes docs/background/validation.md and its aggregates (make validation).
+``python docs/build.py field_reports`` writes docs/background/field_reports.md from the tests.
 ``python docs/build.py notebooks`` executes notebooks/*.py into .ipynb, each figure as an image too.
 
 Pictures are drawn with a headless Chromium (Debian: apt-get install chromium); without one, notebooks keep
@@ -224,7 +225,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("picture", "claims", "curves", "validation", "notebooks"))
+    parts = ("picture", "claims", "curves", "validation", "field_reports", "notebooks")
+    parser.add_argument("what", choices=parts)
     what = parser.parse_args().what
     sys.path.insert(0, str(ROOT))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -237,6 +239,14 @@ def main() -> None:
         from hw_profiles.curve_page import curve_page
 
         _write(ROOT / "docs" / "reference" / "verify_curves.md", curve_page().encode())
+    elif what == "field_reports":
+        from tests.field_report_checks import Asked
+        from tests.field_report_page import page
+        from tests.field_reports import read_excluded, read_reports
+
+        asked = {stem: Asked(report) for stem, report in read_reports().items()}
+        text = page(asked, read_excluded())
+        _write(ROOT / "docs" / "background" / "field_reports.md", text.encode())
     elif what == "validation":
         from simulator.studies.validation.page import validation_page
 

@@ -28,6 +28,7 @@ PAGES = (
     "background/model.md",
     "background/engine.md",
     "background/limits.md",
+    "background/field_reports.md",
 )
 
 
