@@ -122,7 +122,7 @@ def as_markdown(found: Calibration) -> str:
         f"Runtime for {found.device_id} from {passes} passes and {len(found.times) - passes} prefills, "
         f"starting from {found.start_id}. Residual {found.residual:.2%} (root mean square); chi-squared "
         f"{found.chi2:.3g} for {found.freedom} degrees of freedom.\n",
-        table(FIELD_HEAD, [_field(row) for row in found.fields], left=2),
+        table(FIELD_HEAD, [field_cells(row) for row in found.fields], left=2),
     ]
     unclear = [row for row in found.fields if row.status != "fitted"]
     if unclear:
@@ -159,7 +159,8 @@ def _two(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _field(row: FieldRow) -> tuple[str, ...]:
+def field_cells(row: FieldRow) -> tuple[str, ...]:
+    """One field as the cells of :data:`FIELD_HEAD`."""
     unit, one = readable(row.unit, max(value or 0.0 for value in (row.value, row.start)))
 
     def shown(value: float | None) -> str:
