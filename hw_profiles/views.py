@@ -87,10 +87,12 @@ def load_any(name: str) -> Profile | VerifyCurve:
             lines = Path(name).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise ProfileError(f"{name}: cannot be read as UTF-8 text ({error}).") from error
-        keys = {line.split("=")[0].strip() for line in lines}
-        if "points" in keys:
+        pairs = (line.partition("#")[0].partition("=") for line in lines)
+        said = {key.strip(): value.strip().strip("\"'") for key, _, value in pairs}
+        if "points" in said:
             return load_curve(name)
-        return load_runtime_file(name) if "kernel_family" in keys else load_device_file(name)
+        is_runtime = "kernel_family" in said or said.get("base") in list_runtimes()
+        return load_runtime_file(name) if is_runtime else load_device_file(name)
     if name in list_devices() or name.startswith(f"{GENERIC}:"):
         return load_device(name)
     if name in list_runtimes():

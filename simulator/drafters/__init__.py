@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -72,6 +73,11 @@ def load_drafter_spec(spec: str | Path | Mapping[str, Any]) -> DrafterSpec:
     path = Path(name)
     if path.suffix == ".toml":
         return _validated({"id": path.stem, **read_toml(path, "drafter")}, str(path))
+    if path.is_file() or (path / "config.json").is_file():
+        raise DraftscopeError(
+            f"drafter: {name} given; allowed: a name or a .toml file. To draft with this model, write one "
+            f'with family = "standalone", kind = "published", model = {json.dumps(name)}.'
+        )
     raise UnknownNameError("drafter", name, list_drafters())
 
 

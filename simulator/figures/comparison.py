@@ -89,7 +89,7 @@ def _cells(row: Row | None, plain: bool) -> str:
     if row is None or row["decode_tokens_per_s"] is None:
         if row is None:
             return '<td class="group">–</td><td>–</td><td>–</td><td>–</td>'
-        need = f"pays above {row['break_even_acceptance_length']:.2f} per step"
+        need = f"pays above {row['break_even_acceptance_length']:.2f} tokens emitted a step"
         return f'<td class="group need" colspan="3">{need}</td><td>{number(row["ttft_s"])}</td>'
     low, high = row["speedup_low"], row["speedup_high"]
     span = "" if plain or low is None else f"<small>{low:.2f} to {high:.2f}</small>"

@@ -90,6 +90,13 @@ def test_own_judgement_is_this_project_and_not_an_unknown_address(draftscope):
     assert all(references()[key].howpublished == "this project" for key in own)
 
 
+def test_a_file_that_builds_on_a_runtime_is_a_runtime(draftscope, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('base = "litert_lm_cpu"  # four threads\nname = "Mine"\n')
+    assert draftscope("profiles", "check", path).code == 0
+    assert "mbu_large" in draftscope("profiles", "show", path).out
+
+
 def test_diff_shows_ratios(draftscope):
     found = rows(draftscope("profiles", "diff", "pixel_9", "pixel_10", "-o", "json"))
     ratios = {row["key"]: row["ratio"] for row in found}

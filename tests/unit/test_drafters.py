@@ -191,3 +191,12 @@ def test_toml_file(tmp_path):
     path.write_text("family = ")
     with pytest.raises(DraftscopeError, match=r"mine\.toml: drafter is not valid TOML"):
         build_drafter(path, SMOL)
+
+
+def test_a_model_given_as_drafter_says_what_to_write(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text("{}")
+    with pytest.raises(DraftscopeError, match=r'family = "standalone".*model = ".*config\.json"'):
+        load_drafter_spec(str(path))
+    with pytest.raises(UnknownNameError):
+        load_drafter_spec(str(tmp_path / "none" / "config.json"))

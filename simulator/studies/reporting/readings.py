@@ -43,7 +43,7 @@ def answer(designs: Sequence[Design], *, device: str, target: str) -> str:
     speed = (row.decode_tokens_per_s or 0.0) / (row.speedup or 1.0)
     return (
         f"{said}{_span(row)}: {row.decode_tokens_per_s:.3g} tokens/s with {_count(row)} a step, which then "
-        f"yields {row.mean_acceptance_length:.2f} tokens for the time of "
+        f"yields about {row.mean_acceptance_length:.2f} tokens for the time of "
         f"{row.break_even_acceptance_length:.2f} plain passes.{_rivals(known, design)} Plain decoding: "
         f"{speed:.3g} tokens/s{_plainly(known)}. Acceptance is {row.acceptance_kind or 'assumed'}"
         f"{_doubt(row)}."
