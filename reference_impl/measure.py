@@ -18,6 +18,8 @@ from typing import Any, Protocol
 
 import torch
 
+from simulator.errors import UnknownNameError
+
 from .backbone import Backbone
 from .errors import ReferenceImplError
 from .fetch import load_target
@@ -299,11 +301,11 @@ def chosen(names: Sequence[str], shipped: Iterable[NamedDrafter]) -> list[NamedD
 
     Raises
     ------
-    ReferenceImplError
-        Unknown name.
+    UnknownNameError
+        With the nearest name.
     """
     known = {named.id: named for named in shipped}
     for name in names:
         if name not in known:
-            raise ReferenceImplError(f"drafters: unknown name {name!r}; allowed: {', '.join(known)}")
+            raise UnknownNameError("--drafters", name, known)
     return [known[name] for name in names]

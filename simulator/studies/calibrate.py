@@ -46,7 +46,7 @@ ADVICE = {
     "host_per_row_s": "time the choice of a token alone; until then the verify curve holds it",
     "prefill_macs_per_s_fraction": "time a long prompt",
     "prefill_floor_s": "time a short prompt as well as a long one",
-    "floor_per_draft_pass_s": "time passes of a drafter, as draftscope measure does",
+    "floor_per_draft_pass_s": "time passes of drafters of several sizes, as draftscope measure does",
     "floor_per_layer_s": "time passes of drafters with few and with many layers",
     "verify_curve": "time passes of several widths, such as 1 to 9, at one context",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -245,13 +246,21 @@ def test_draft_passes_need_a_known_target(exact):
     ids=lambda value: " ".join(value),
 )
 def test_bad_options_are_refused_before_torch_is_loaded(draftscope, tmp_path, monkeypatch, options, words):
-    import sys
-
     monkeypatch.setitem(sys.modules, "torch", None)
     ran = draftscope("measure", "--out", tmp_path / "m", *options)
     assert ran.code == 2 and not ran.out
     assert all(word in ran.err for word in words), ran.err
     assert not (tmp_path / "m").exists()
+
+
+def test_without_torch_it_says_what_to_install(draftscope, tmp_path, monkeypatch):
+    for name in list(sys.modules):
+        if name.partition(".")[0] == "reference_impl":
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    ran = draftscope("measure", "--out", tmp_path / "m")
+    assert ran.code == 2 and len(ran.err.splitlines()) == 1
+    assert "[reference]'" in ran.err and "'torch'" in ran.err
 
 
 def test_out_must_be_a_folder(draftscope, tmp_path):
