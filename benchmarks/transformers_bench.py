@@ -42,7 +42,7 @@ def prefilled(model: Any, depth: int) -> DynamicCache:
     """A cache of so many tokens."""
     cache = DynamicCache(config=model.config)
     if depth:
-        model(tokens(model, depth), past_key_values=cache, logits_to_keep=1)
+        model(tokens(model, depth), cache=cache, logits_to_keep=1)
     return cache
 
 
@@ -53,7 +53,7 @@ def timed(model: Any, cache: DynamicCache, prompt: int, generated: int, repetiti
         rows = [tokens(model, prompt)] if prompt else [tokens(model, 1) for _ in range(generated)]
         start = CLOCK()
         for row in rows:
-            model(row, past_key_values=cache, logits_to_keep=1)
+            model(row, cache=cache, logits_to_keep=1)
         if repetition:  # the first one warms up
             seconds.append(CLOCK() - start)
         cache.crop(depth - cache.get_seq_length())

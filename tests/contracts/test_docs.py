@@ -25,6 +25,7 @@ PAGES = (
     "guides/own_device.md",
     "guides/own_measurements.md",
     "guides/explain.md",
+    "guides/phone_kit.md",
     "reference/glossary.md",
     "reference/metrics.md",
     "reference/profiles.md",
