@@ -154,6 +154,7 @@ CLAIMS = {
     "4.notification_summary.4": "extra tokens a pass, notification summaries, K = 4",
     "4.proofread.4": "extra tokens a pass, proofreading, K = 4",
     "5.frozen_mtp_nano": "what the head adds to the time to the first token",
+    "6.locked": "output of 5 drafters bit for bit that of the target, fixed pass width, float32",
     "7.plain": "energy a token saved against plain decoding, SmolLM2-135M",
     "8.read.gemma_4_e2b": "Gemma 4 E2B assistant: read by a draft pass",
     "9.cpu.summarize": "Galaxy S26 Ultra, CPU speedup on summaries, from the GPU's",
