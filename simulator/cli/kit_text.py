@@ -120,7 +120,7 @@ def verdict_page(
         f"# {prediction.device}, {prediction.target}\n\n"
         f"Prediction of {prediction.written_at:%Y-%m-%d %H:%M:%S} UTC beside results. "
         f"{_headline(verdicts.summary, prediction.level)}\n",
-        table(ROW_HEAD, [_row(row) for row in verdicts.rows], left=2),
+        table(ROW_HEAD, [_row(row, written.parent) for row in verdicts.rows], left=2),
     ]
     for name, each in verdicts.calibrations.items():
         fields = [row for row in each.fields if row.status != "kept"]
@@ -158,12 +158,12 @@ def _headline(summary: dict[str, Any], level: float) -> str:
     )
 
 
-def _row(row: Verdict) -> tuple[str, ...]:
+def _row(row: Verdict, folder: Path) -> tuple[str, ...]:
     record = row.record()
     return (
         row.runtime, _quantity(record), "-" if row.context is None else f"{row.context:g}",
         _with_unit(record, "measured"), row.reason or _with_unit(record, "predicted"),
         "-" if row.error is None else f"{100 * row.error:+.1f}",
         "-" if row.inside is None else "yes" if row.inside else "NO",
-        _with_unit(record, "calibrated"), row.where,
+        _with_unit(record, "calibrated"), row.where.removeprefix(f"{folder}/"),
     )  # fmt: skip
