@@ -39,7 +39,7 @@ def finished(tmp_path_factory):
 @pytest.fixture
 def kit(finished, tmp_path):
     """A copy of it, to damage."""
-    return shutil.copytree(finished, tmp_path / "kit")
+    return shutil.copytree(finished, tmp_path / "kit", ignore=shutil.ignore_patterns("calibrated"))
 
 
 def results(kit, stack=STACKS[0]):
