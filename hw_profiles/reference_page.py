@@ -160,7 +160,8 @@ def _line(cells: Sequence[str]) -> str:
 def _references() -> str:
     lines = ["## References", ""]
     for key, entry in references().items():
-        extra = [part for part in (entry.author, entry.year, entry.howpublished, entry.url, entry.note) if part]
+        parts = (entry.author, entry.year, entry.howpublished, entry.url, entry.note)
+        extra = [part for part in parts if part]
         lines.append(f"- `{key}`: {entry.title}." + (f" {'; '.join(extra)}." if extra else ""))
     return "\n".join(lines) + "\n"
 
