@@ -149,12 +149,14 @@ def verdict_page(
 def _headline(summary: dict[str, Any], level: float) -> str:
     if not summary["judged"]:
         return f"None of {summary['rows']} measured numbers was predicted."
-    later = summary["median_absolute_error_calibrated"]
+    later, missing = summary["median_absolute_error_calibrated"], summary["rows"] - summary["judged"]
+    unseen = "" if later is None else (
+        f" Runs with a drafter were not fitted: {later:.1%} with the calibrated runtime."
+    )  # fmt: skip
     return (
         f"{summary['inside']} of {summary['judged']} predicted numbers lie in their {level:.0%} range; "
-        f"median absolute error {summary['median_absolute_error']:.1%}"
-        + ("" if later is None else f", {later:.1%} with the runtime calibrated on the same passes")
-        + f". Measured numbers without a prediction: {summary['rows'] - summary['judged']}."
+        f"median absolute error {summary['median_absolute_error']:.1%}.{unseen} Measured numbers without a "
+        f"prediction: {missing}."
     )
 
 

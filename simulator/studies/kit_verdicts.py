@@ -343,7 +343,8 @@ def _changes(
 
 def _summary(rows: Sequence[Verdict]) -> dict[str, Any]:
     judged = [row for row in rows if row.error is not None]
-    later = [row for row in judged if row.calibrated is not None]
+    # Each width is a point of the fitted curve: only runs with a drafter test the calibrated runtime.
+    later = [row for row in judged if row.calibrated is not None and row.draft_length]
     return {
         "rows": len(rows), "judged": len(judged), "inside": sum(row.inside is True for row in judged),
         "median_absolute_error": median(abs(row.error or 0.0) for row in judged) if judged else None,
