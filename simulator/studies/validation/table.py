@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -22,23 +22,25 @@ NEEDED = ("id", "device", "framework", "target_model", "drafter_family")
 """Columns without which a row cannot be told from another."""
 
 NUMBERS = {
-    "mem_bw_GBps": (0.0, 1e6),
-    "target_params_B": (0.0, 1e5),
-    "target_active_params_B": (0.0, 1e5),
-    "target_weight_bytes": (0.0, 1e15),
-    "drafter_params_M": (0.0, 1e8),
-    "K": (0.0, 1024.0),
-    "p_min": (-1e-12, 1.0),
-    "acceptance_value": (-1e-12, 1.0),
-    "accepted_tokens": (-1e-12, 1e15),
-    "drafted_tokens": (-1e-12, 1e15),
-    "mean_tokens_per_pass": (1.0 - 1e-9, 1025.0),
-    "baseline_tps": (0.0, 1e7),
-    "spec_tps": (0.0, 1e7),
-    "speedup": (0.0, 1e4),
-    "batch": (0.0, 1e6),
+    "mem_bw_GBps": (0.1, 1e6),
+    "target_params_B": (1e-6, 1e5),
+    "target_active_params_B": (1e-6, 1e5),
+    "target_weight_bytes": (1.0, 1e15),
+    "drafter_params_M": (1e-6, 1e8),
+    "K": (1.0, 1024.0),
+    "p_min": (0.0, 1.0),
+    "acceptance_value": (0.0, 1.0),
+    "accepted_tokens": (0.0, 1e15),
+    "drafted_tokens": (0.0, 1e15),
+    "mean_tokens_per_pass": (1.0, 1025.0),
+    "baseline_tps": (1e-4, 1e7),
+    "spec_tps": (1e-4, 1e7),
+    "speedup": (1e-3, 1e4),
+    "batch": (1.0, 1e6),
 }
-"""Numeric columns: above the first number, at most the second."""
+"""Numeric columns and their least and largest value."""
+
+MOST_ROWS = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,8 +135,12 @@ def read_measurements(path: str | os.PathLike[str]) -> tuple[Measured, ...]:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise DraftscopeError(f"--measurements {file}: no such file.") from None
-    except (OSError, UnicodeDecodeError) as problem:
-        raise DraftscopeError(f"--measurements {file}: cannot be read as UTF-8 text ({problem}).") from None
+    except UnicodeDecodeError as problem:
+        raise DraftscopeError(
+            f"--measurements {file}: is not UTF-8 text ({problem.reason}, byte {problem.start}); allowed: UTF-8."
+        ) from None
+    except OSError as problem:
+        raise DraftscopeError(f"--measurements {file}: cannot be read ({problem.strerror}).") from None
     return _parsed(_lines(text, str(file)), str(file))
 
 
@@ -151,9 +157,13 @@ def _lines(text: str, where: str) -> Iterable[tuple[int, Mapping[str, str]]]:
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
         header = reader.fieldnames or ()
+        if repeated := [name for name, count in Counter(header).items() if count > 1 and name]:
+            raise DraftscopeError(f"{where}:1: column {repeated[0]!r} stands twice; allowed: once.")
         if missing := [name for name in NEEDED if name not in header]:
             guess = nearest(missing[0], [name for name in header if name])
             hint = f" Nearest column there: {guess!r}." if guess else ""
+            if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
+                hint = " The header is one cell: columns are separated by commas."
             raise DraftscopeError(
                 f"{where}:1: column {missing[0]!r} is missing; needed: {', '.join(NEEDED)}.{hint}"
             )
@@ -181,6 +191,8 @@ def _parsed(lines: Iterable[tuple[int, Mapping[str, str]]], where: str) -> tuple
             raise DraftscopeError(f"{place}: id: {name!r} stands in line {seen[name]} too; allowed: once.")
         seen[name] = line
         found.append(_row(cells, place))
+    if len(found) > MOST_ROWS:
+        raise DraftscopeError(f"{where}: {len(found)} rows; allowed: {MOST_ROWS} at once. Split the table.")
     if not found:
         raise DraftscopeError(f"{where}: no rows; needed: a header and one row or more.")
     return tuple(found)
@@ -227,10 +239,8 @@ def _number(text: str, column: str, place: str) -> float | None:
     except ValueError:
         raise DraftscopeError(f"{place}: {column}: {text!r} is not a number.") from None
     low, high = NUMBERS[column]
-    if not math.isfinite(value) or not low < value <= high:
-        shown = max(low, 0.0) if column != "mean_tokens_per_pass" else 1.0
+    if not low <= value <= high:  # false for NaN too
         raise DraftscopeError(
-            f"{place}: {column}: {text} given; allowed: a number from {shown:g} to {high:g}"
-            f"{' (not 0)' if low == 0.0 else ''}, or nothing."
+            f"{place}: {column}: {text} given; allowed: a number from {low:g} to {high:g}, or nothing."
         )
     return value
