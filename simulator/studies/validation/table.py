@@ -137,7 +137,7 @@ def read_measurements(path: str | os.PathLike[str]) -> tuple[Measured, ...]:
         raise DraftscopeError(f"--measurements {file}: no such file.") from None
     except UnicodeDecodeError as problem:
         raise DraftscopeError(
-            f"--measurements {file}: is not UTF-8 text ({problem.reason}, byte {problem.start}); allowed: UTF-8."
+            f"--measurements {file}: is no UTF-8 ({problem.reason}, byte {problem.start}); needed: UTF-8."
         ) from None
     except OSError as problem:
         raise DraftscopeError(f"--measurements {file}: cannot be read ({problem.strerror}).") from None
