@@ -187,7 +187,8 @@ def explain(
     known = None if asked.question.acceptance is None else asked.question.acceptance.max_draft_length
     shown = sorted({*lengths, length, *(point.draft_length for point in measured.points)}
                    if measured else {*lengths, length})  # fmt: skip
-    shown = [each for each in shown if each >= 1 and (known is None or each <= known)]
+    # The length that is asked for stays: `predict` says why it is refused.
+    shown = [each for each in shown if each == length or (each >= 1 and (known is None or each <= known))]
     results = {each: predict(**{**case, "draft_length": each}, draws=draws) for each in shown}
     result = results[length]
     peak = asked.question.axes.get("peak_bandwidth_bytes_per_s")

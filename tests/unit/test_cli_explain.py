@@ -154,6 +154,18 @@ def test_wrong_options_are_one_clear_error(draftscope, arguments, message):
     assert len(ran.err.splitlines()) == 1
 
 
+def test_a_length_beyond_the_acceptance_is_refused_as_by_predict(draftscope):
+    arguments = [
+        *("--device", "pixel_10_pro", "--target", "gemma_4_e4b", "--drafter", "gemma_4_e4b_assistant"),
+        *("--acceptance", "gemma_4_e4b_speed_bench_coding", "--draft-length", "8"),
+        *("--prompt-tokens", "100", "--output-tokens", "50"),
+    ]
+    ran = draftscope("explain", *arguments, "--draws", "16")
+    assert (ran.code, ran.out) == (2, "")
+    assert "draft_length: given 8, allowed: 0..7" in ran.err
+    assert ran.err == draftscope("predict", *arguments).err
+
+
 def test_a_measured_length_beyond_the_acceptance_is_refused(draftscope):
     ran = draftscope(
         "explain", "--device", "pixel_9", "--target", "gemma_4_e4b", "--drafter", "gemma_4_e4b_assistant",
