@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,14 @@ from simulator.errors import nearest
 STEP_SCHEMA_VERSION = 1
 _INTS = ("context", "proposed", "accepted", "draft_passes", "verify_width", "emitted")
 STEP_TRACE_COLUMNS = ("request_id", "task", *_INTS)
+LONGEST_DRAFT = 1024
+LARGEST: Mapping[str, int] = MappingProxyType(
+    {
+        "context": 10_000_000, "proposed": LONGEST_DRAFT, "accepted": LONGEST_DRAFT,
+        "draft_passes": LONGEST_DRAFT, "verify_width": 4 * LONGEST_DRAFT, "emitted": LONGEST_DRAFT + 1,
+    }
+)  # fmt: skip
+"""Column -> largest value; more is damage, or another quantity."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,6 +127,12 @@ def _checked(columns: Mapping[str, Any], source: str) -> dict[str, NDArray[Any]]
             row = int(np.argmax(bad))
             raise TraceError(
                 f"{source}: column {name!r}, row {row}: given {arrays[name][row]}, allowed: {allowed}."
+            )
+    for name, most in LARGEST.items():
+        if (arrays[name] > most).any():
+            row = int(np.argmax(arrays[name] > most))
+            raise TraceError(
+                f"{source}: column {name!r}, row {row}: given {arrays[name][row]}, allowed: <= {most}."
             )
     ids = arrays["request_id"]
     starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])

@@ -85,7 +85,13 @@ def _is_text(line: bytes) -> bool:
 
 
 def number(
-    given: Any, where: str, *, least: float | None = 0.0, above: bool = False, whole: bool = False
+    given: Any,
+    where: str,
+    *,
+    least: float | None = 0.0,
+    most: float | None = None,
+    above: bool = False,
+    whole: bool = False,
 ) -> float:
     """A finite number, or a MeasurementError.
 
@@ -97,6 +103,8 @@ def number(
         Place and field, for the message.
     least : float, optional
         Smallest allowed value.
+    most : float, optional
+        Largest allowed value.
     above : bool
         The value must be larger than ``least``.
     whole : bool
@@ -105,6 +113,8 @@ def number(
     allowed = f"a{' whole' if whole else ''} number"
     if least is not None:
         allowed += f" {'>' if above else '>='} {least:g}"
+    if most is not None:
+        allowed += f"{'' if least is None else ' and'} <= {most:.12g}"
     problem = MeasurementError(f"{where}: given {_short(given)}, allowed: {allowed}.")
     if isinstance(given, str):
         if not _NUMBER.fullmatch(given.strip()):
@@ -121,6 +131,8 @@ def number(
     if (whole and value != int(value)) or (
         least is not None and (value < least or (above and value == least))
     ):
+        raise problem
+    if most is not None and value > most:
         raise problem
     return value
 
@@ -175,10 +187,16 @@ class Record:
         return self.values.get(name) not in (None, "")
 
     def number(
-        self, name: str, *, least: float | None = 0.0, above: bool = False, whole: bool = False
+        self,
+        name: str,
+        *,
+        least: float | None = 0.0,
+        most: float | None = None,
+        above: bool = False,
+        whole: bool = False,
     ) -> float:
         """A required number, checked as in `number`."""
-        return number(self._required(name), self.at(name), least=least, above=above, whole=whole)
+        return number(self._required(name), self.at(name), least=least, most=most, above=above, whole=whole)
 
     def numbers(self, name: str) -> list[float]:
         """A required list of positive numbers."""
@@ -188,10 +206,18 @@ class Record:
         return [number(value, self.at(name), above=True) for value in given]
 
     def optional(
-        self, name: str, *, least: float | None = 0.0, above: bool = False, whole: bool = False
+        self,
+        name: str,
+        *,
+        least: float | None = 0.0,
+        most: float | None = None,
+        above: bool = False,
+        whole: bool = False,
     ) -> float | None:
         """A number that may be absent."""
-        return self.number(name, least=least, above=above, whole=whole) if self.has(name) else None
+        if not self.has(name):
+            return None
+        return self.number(name, least=least, most=most, above=above, whole=whole)
 
     def text(self, name: str) -> str | None:
         """Text that may be absent."""

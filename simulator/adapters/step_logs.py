@@ -15,10 +15,10 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from simulator.acceptance.steps import STEP_TRACE_COLUMNS, StepTrace
+from simulator.acceptance.steps import LARGEST, STEP_TRACE_COLUMNS, StepTrace
 from simulator.adapters import llama_steps
 from simulator.adapters.detect import recognised
-from simulator.adapters.fields import Record, Source, json_records, row
+from simulator.adapters.fields import Record, Source, json_records, number, row
 from simulator.adapters.observations import FORMATS, MeasurementError
 from simulator.errors import UnknownNameError, nearest
 
@@ -79,7 +79,7 @@ def read_step_log(
         origin, steps = "table of steps", _table(source)
     elif llama_steps.recognised(source):
         origin = "llama.cpp server log"
-        steps = [Step(*step) for step in llama_steps.read(source)]
+        steps = [_sized(Step(*step)) for step in llama_steps.read(source)]
     else:
         raise _refusal(source)
     steps = _contiguous(steps)
@@ -97,6 +97,12 @@ def read_step_log(
     return StepTrace(
         target_id=target_id, drafter_id=drafter_id, origin=origin, source=str(path), columns=values
     )
+
+
+def _sized(step: Step) -> Step:
+    for name in ("context", "proposed"):
+        number(getattr(step, name), f"{step.where}: field {name!r}", most=LARGEST[name], whole=True)
+    return step
 
 
 def _refusal(source: Source) -> MeasurementError:
@@ -182,15 +188,16 @@ def _step(record: Record) -> Step:
     if request is None:
         raise MeasurementError(f"{record.at('request_id')} is missing.")
     context, proposed, accepted = (
-        int(record.number(name, whole=True)) for name in ("context", "proposed", "accepted")
+        int(record.number(name, most=LARGEST[name], whole=True))
+        for name in ("context", "proposed", "accepted")
     )
     if accepted > proposed:
         raise MeasurementError(
             f"{record.at('accepted')}: given {accepted}, allowed: 0..{proposed}, the drafts proposed."
         )
-    emitted = record.optional("emitted", least=1, whole=True)
-    passes = record.optional("draft_passes", whole=True)
-    width = record.optional("verify_width", least=1, whole=True)
+    emitted = record.optional("emitted", least=1, most=LARGEST["emitted"], whole=True)
+    passes = record.optional("draft_passes", most=LARGEST["draft_passes"], whole=True)
+    width = record.optional("verify_width", least=1, most=LARGEST["verify_width"], whole=True)
     return Step(
         request,
         context,

@@ -52,8 +52,6 @@ def import_(
     from simulator.adapters.step_logs import read_step_log
 
     trace = read_step_log(log, target_id=target, drafter_id=drafter, task=task, draft_passes=draft_passes)
-    write_step_trace(out, trace)
-    say(f"wrote {out}")
     steps = trace.table()
     found = statistics_of(steps)
     record: dict[str, Any] = {
@@ -64,6 +62,8 @@ def import_(
         "draft_acceptance_rate": found.draft_acceptance_rate,
         "per_position_acceptance_rate": [float(rate) for rate in found.per_position_acceptance_rate],
     }  # fmt: skip
+    write_step_trace(out, trace)
+    say(f"wrote {out}")
     shown.emit([record], command="trace import", markdown=lambda: _summary(record))
     return 0
 

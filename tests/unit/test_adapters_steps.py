@@ -106,6 +106,14 @@ def test_damaged_log(tmp_path, old, new, parts):
     refused(changed(tmp_path, LOG, (old, new)), *parts)
 
 
+def test_a_huge_draft_in_a_log(tmp_path):
+    changes = [
+        ("accepted 0/3 draft", "accepted 0/999999999 draft"),
+        ("accepted /    12", "accepted / 1000000008"),
+    ]
+    refused(changed(tmp_path, LOG, *changes), ":4: field 'proposed'", "given 999999999", "<= 1024")
+
+
 def test_truncated_log(tmp_path):
     refused(cut(tmp_path, LOG, "0.01.700.001"), ":8", "'eval time' of task 0 is missing")
 
@@ -141,6 +149,12 @@ def test_table(tmp_path):
         ("10,4,2", "10,4,1.5", (":2: field 'accepted'", "'1.5'", "whole number")),
         ("10,4,2", "10,4,-1", (":2: field 'accepted'", ">= 0")),
         ("10,4,2", "10,4,nan", (":2: field 'accepted'", "'nan'")),
+        ("10,4,2", "10,1025,2", (":2: field 'proposed'", "'1025'", "whole number >= 0 and <= 1024")),
+        ("10,4,2", "10,2000000000,2", (":2: field 'proposed'", "'2000000000'", "<= 1024")),
+        ("a,code,10", "a,code,10000001", (":2: field 'context'", "'10000001'", "<= 10000000")),
+        ("a,code,10", "a,code,9223372036854775807", (":2: field 'context'", "'9223372036854775807'")),
+        ("a,code,10", "a,code,99999999999999999999", (":2: field 'context'", "'99999999999999999999'")),
+        ("b,chat,21,0,0,0", "b,chat,21,0,0,2000000000", (":5: field 'draft_passes'", "<= 1024")),
         ("b,chat,21,0,0,0", "b,chat,21,0", (":5: 4 fields given, the header has 6", "truncated")),
         ("draft_passes", "drafter_passes", (":2: field 'drafter_passes' is not known", "'draft_passes'")),
         ("request_id", "task_id", ("field 'task_id' is not known",)),

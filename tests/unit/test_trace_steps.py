@@ -59,6 +59,11 @@ def test_table_and_statistics():
         ({"emitted": [4, 2, 1, 3]}, "column 'emitted', row 0: given 4"),
         ({"verify_width": [0, 5, 3, 4]}, "column 'verify_width', row 0: given 0, allowed: >= 1"),
         ({"context": [-1, 13, 20, 21]}, "column 'context', row 0: given -1"),
+        (
+            {"context": [10, 13, 20, 10_000_001]},
+            "column 'context', row 3: given 10000001, allowed: <= 10000000",
+        ),
+        ({"proposed": [4, 2_000_000_000, 2, 3]}, "column 'proposed', row 1: given 2000000000, .* <= 1024"),
         ({"context": [1.0, 2.0, 3.0, 4.0]}, "column 'context': float64 .* allowed: 4 integers"),
         ({"request_id": ["a", "b", "a", "b"]}, "not contiguous"),
         ({"width": [1, 1, 1, 1]}, "unknown column 'width'; nearest: 'verify_width'"),
