@@ -168,12 +168,21 @@ def _csv(source: Source) -> list[Record]:
     try:
         for cells in reader:
             if header is None:
-                header = [cell.strip() for cell in cells] or None
+                header = _header([cell.strip() for cell in cells], f"{source.path}:{reader.line_num}")
             elif cells:
                 records.append(row(header, [cell.strip() for cell in cells], source.path, reader.line_num))
     except csv.Error as error:
         raise MeasurementError(f"{source.path}:{reader.line_num}: not CSV: {error}.") from None
     return records
+
+
+def _header(names: list[str], where: str) -> list[str] | None:
+    for name in names:
+        if names.count(name) > 1:
+            raise MeasurementError(
+                f"{where}: column {name!r}: given {names.count(name)} times, allowed: once."
+            )
+    return names or None
 
 
 def _step(record: Record) -> Step:

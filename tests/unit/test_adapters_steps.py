@@ -157,6 +157,7 @@ def test_table(tmp_path):
         ("b,chat,21,0,0,0", "b,chat,21,0,0,2000000000", (":5: field 'draft_passes'", "<= 1024")),
         ("b,chat,21,0,0,0", "b,chat,21,0", (":5: 4 fields given, the header has 6", "truncated")),
         ("draft_passes", "drafter_passes", (":2: field 'drafter_passes' is not known", "'draft_passes'")),
+        ("draft_passes", "accepted", (":1: column 'accepted'", "given 2 times, allowed: once")),
         ("request_id", "task_id", ("field 'task_id' is not known",)),
         (",context", ",verify_width", ("field 'context' is missing",)),
     ],
