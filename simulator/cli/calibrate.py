@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from simulator.cli.output import Output, interval, say, table, write_file
-from simulator.cli.parsing import names
+from simulator.cli.parsing import check_name, names
 from simulator.errors import DraftscopeError, UnknownNameError
 from simulator.files import check_target
 from simulator.units import readable, rounded
@@ -65,6 +65,8 @@ def calibrate(
     page.check()
     if loss not in LOSSES:
         raise UnknownNameError("--loss", loss, LOSSES)
+    if name is not None:
+        check_name(name, where="--name")
     if out is not None:
         if out.suffix != ".toml":
             raise DraftscopeError(f"--out: {str(out)!r} given; allowed: a file ending in .toml.")

@@ -17,6 +17,12 @@ def names(text: str | None) -> list[str]:
     return list(dict.fromkeys(part.strip() for part in (text or "").split(",") if part.strip()))
 
 
+def check_name(text: str, *, where: str) -> None:
+    """Refuse a name that is empty or blank; ``where`` names the option."""
+    if not text.strip():
+        raise DraftscopeError(f"{where}: {text!r} given; allowed: a name that is not empty.")
+
+
 def whole_numbers(text: str, *, where: str, minimum: int = 0) -> list[int]:
     """``1-8``, ``1,2,4``, ``1-9+2`` (steps of 2), ``1-64*2`` (doubling), or mixed.
 

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from simulator.cli.output import Output, say, table
+from simulator.cli.parsing import check_name
+from simulator.errors import DraftscopeError
 from simulator.files import check_target
 from simulator.units import rounded
 
@@ -46,7 +48,9 @@ def import_(
     """
     shown = Output(output=output)
     shown.check()
-    check_target(out, where="--out ")
+    for option, given in (("--target", target), ("--drafter", drafter), ("--task", task)):
+        check_name(given, where=option)
+    _check_out(out)
     from simulator.acceptance.statistics import statistics_of
     from simulator.acceptance.steps import write_step_trace
     from simulator.adapters.step_logs import read_step_log
@@ -66,6 +70,15 @@ def import_(
     say(f"wrote {out}")
     shown.emit([record], command="trace import", markdown=lambda: _summary(record))
     return 0
+
+
+def _check_out(out: Path) -> None:
+    """Refuse what must not be replaced, another ending, and a folder that is not there."""
+    check_target(out, where="--out ")
+    if out.suffix != ".parquet":
+        raise DraftscopeError(f"--out: {str(out)!r} given; allowed: a file ending in .parquet.")
+    if not out.parent.is_dir():
+        raise DraftscopeError(f"--out: {str(out)!r} given, but there is no folder {out.parent}.")
 
 
 def _summary(record: dict[str, Any]) -> str:

@@ -217,3 +217,31 @@ def test_command_refuses(tmp_path, capsys):
     assert not out.exists()
     assert run([*command, str(SAMPLES / LOG), "--out", str(tmp_path)]) == 2
     assert "is a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("missing/x.parquet", "there is no folder"),
+        ("x.csv", "allowed: a file ending in .parquet"),
+        ("x", "allowed: a file ending in .parquet"),
+    ],
+)
+def test_command_refuses_where_to_write(tmp_path, capsys, name, words):
+    out = tmp_path / name
+    command = ["trace", "import", str(SAMPLES / LOG), "--target", "qwen", "--drafter", "mtp"]
+    assert run([*command, "--out", str(out)]) == 2
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1 and words in message and str(out) in message
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--target", "--drafter", "--task"])
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_command_refuses_an_empty_name(tmp_path, capsys, option, empty):
+    given = {"--target": "qwen", "--drafter": "mtp", "--task": "code", option: empty}
+    out = tmp_path / "steps.parquet"
+    words = [word for pair in given.items() for word in pair]
+    assert run(["trace", "import", str(SAMPLES / LOG), *words, "--out", str(out)]) == 2
+    assert f"{option}: {empty!r} given; allowed: a name" in capsys.readouterr().err
+    assert not out.exists()

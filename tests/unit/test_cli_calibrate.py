@@ -126,3 +126,11 @@ def test_a_damaged_line_is_named(draftscope, files, tmp_path):
     ran = draftscope("calibrate", "--measurements", path)
     assert ran.code == 2
     assert "bad.csv:4" in ran.err and "time_s" in ran.err
+
+
+def test_an_empty_name_is_refused(draftscope, files, tmp_path):
+    out = tmp_path / "new.toml"
+    ran = draftscope("calibrate", "--measurements", *files, "--runtime", RUNTIME, "--name", "", "--out", out)
+    assert ran.code == 2
+    assert "--name: '' given; allowed: a name that is not empty." in ran.err
+    assert not out.exists()
