@@ -20,6 +20,8 @@ METADATA_KEY = b"draftscope"
 def read_table(path: str | os.PathLike[str]) -> tuple[pa.Table, bytes]:
     """Read a Parquet file of ours; return the table and its JSON metadata, or raise one clear TraceError."""
     path = Path(path)
+    if path.is_dir():
+        raise TraceError(f"{path}: is a folder; allowed: a file.")
     if not path.is_file():
         raise TraceError(f"{path}: no such file.")
     if path.stat().st_size == 0:

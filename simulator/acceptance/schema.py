@@ -109,6 +109,11 @@ class TraceMetadata:
     def from_json(cls, text: str | bytes, where: str) -> TraceMetadata:
         """Parse the JSON of a file; ``where`` names the file in errors."""
         data = parse_metadata(text, where, SCHEMA_VERSION)
+        if data.get("content") == "steps":
+            raise TraceError(
+                f"{where}: is a step trace, as trace import writes it: steps at one setting, which cannot be "
+                "replayed; needed: an anchor trace, as trace collect records it."
+            )
         try:
             target, drafter = data["target"], data["drafter"]
             return cls(

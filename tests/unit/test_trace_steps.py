@@ -8,7 +8,7 @@ import pytest
 from simulator.acceptance.schema import TraceError
 from simulator.acceptance.statistics import statistics_of
 from simulator.acceptance.steps import StepTrace, read_step_trace, write_step_trace
-from simulator.acceptance.trace import write_trace
+from simulator.acceptance.trace import read_trace, write_trace
 from tests.trace_samples import columns, metadata
 
 STEPS = {
@@ -90,3 +90,15 @@ def test_an_anchor_trace_is_not_a_step_trace(tmp_path, rng):
     write_trace(path, columns(rng, [3]), metadata(8))
     with pytest.raises(TraceError, match="not a step trace"):
         read_step_trace(path)
+
+
+def test_a_step_trace_is_not_an_anchor_trace(tmp_path):
+    path = tmp_path / "steps.parquet"
+    write_step_trace(path, make())
+    with pytest.raises(TraceError, match=r"steps\.parquet: is a step trace, .* needed: an anchor trace"):
+        read_trace(path)
+
+
+def test_a_folder_is_not_a_step_trace(tmp_path):
+    with pytest.raises(TraceError, match=r"is a folder; allowed: a file\."):
+        read_step_trace(tmp_path)
