@@ -113,7 +113,8 @@ def test_a_closed_pipe_is_no_error(repo_root):
 
 
 WAIT = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits "ignore"
 import simulator.cli.output as output
 import simulator.cli.profiles as profiles
 from simulator.cli.app import run
