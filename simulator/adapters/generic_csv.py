@@ -73,7 +73,7 @@ def read(source: Source) -> Observations:
         if kind == "pass":
             passes.append(
                 PassTime(
-                    width=record.number("width", least=1),
+                    width=record.number("width", least=1, whole=True),
                     context=record.optional("context") or 0.0,
                     seconds=_seconds(record),
                     stderr_s=_stderr(record),

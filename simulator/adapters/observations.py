@@ -14,6 +14,14 @@ from types import MappingProxyType
 
 from simulator.errors import DraftscopeError
 
+LEAST_SECONDS = 1e-9
+"""Shortest time of a pass or prefill that is believed."""
+
+MOST: Mapping[str, float] = MappingProxyType(
+    {"width": 1024, "context": 1e7, "tokens": 1e7, "seconds": 1e4, "stderr_s": 1e4, "passes": 1e9}
+)
+"""Field of a timed pass or prefill -> largest value that is believed; what is above is another unit."""
+
 
 class MeasurementError(DraftscopeError):
     """A measurement file that cannot be read: the message says file, line, field, given and allowed."""
@@ -47,8 +55,9 @@ class PassTime:
     where: str
 
     def __post_init__(self) -> None:
-        _within(self, width=1, context=0, stderr_s=0, passes=1)
         _positive(self, "seconds")
+        _within(self, width=1, context=0, seconds=LEAST_SECONDS, stderr_s=0, passes=1)
+        _believed(self, "width", "context", "seconds", "stderr_s", "passes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +98,9 @@ class PrefillTime:
     where: str
 
     def __post_init__(self) -> None:
-        _within(self, tokens=1, context=0, stderr_s=0)
         _positive(self, "seconds")
+        _within(self, tokens=1, context=0, seconds=LEAST_SECONDS, stderr_s=0)
+        _believed(self, "tokens", "context", "seconds", "stderr_s")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,6 +230,15 @@ def _positive(owner: object, *names: str) -> None:
         value = getattr(owner, name)
         if value is not None and not (math.isfinite(value) and value > 0):
             raise MeasurementError(f"{_where(owner)}: {name}: given {value}, allowed: a number > 0.")
+
+
+def _believed(owner: object, *names: str) -> None:
+    for name in names:
+        value = getattr(owner, name)
+        if value is not None and value > MOST[name]:
+            raise MeasurementError(
+                f"{_where(owner)}: {name}: given {value:g}, allowed: at most {MOST[name]:g}."
+            )
 
 
 def _at_most(owner: object, name: str, limit: str) -> None:

@@ -93,12 +93,15 @@ def test_damaged_samples(tmp_path, name, data):
 
 
 POSITIVE = st.floats(1e-12, 1e12)
+TIMES = st.floats(1e-9, 1e4)
 COUNT = st.integers(1, 10**9)
 SOME = st.none() | POSITIVE
 TEXT = st.text(max_size=20)
-PASSES = st.builds(PassTime, width=st.floats(1, 64), context=st.floats(0, 1e6), seconds=POSITIVE,
-                   stderr_s=SOME, passes=COUNT, where=TEXT)  # fmt: skip
-PREFILLS = st.builds(PrefillTime, tokens=st.floats(1, 1e6), seconds=POSITIVE, stderr_s=SOME, where=TEXT)
+PASSES = st.builds(PassTime, width=st.floats(1, 64), context=st.floats(0, 1e6), seconds=TIMES,
+                   stderr_s=st.none() | TIMES, passes=COUNT, where=TEXT)  # fmt: skip
+PREFILLS = st.builds(
+    PrefillTime, tokens=st.floats(1, 1e6), seconds=TIMES, stderr_s=st.none() | TIMES, where=TEXT
+)
 RATES = st.lists(st.floats(0, 1), max_size=4).map(lambda rates: tuple(sorted(rates, reverse=True)))
 RUNS = st.builds(
     SpeculativeRun, drafter=TEXT, draft_length=st.none() | st.integers(0, 64), steps=SOME,

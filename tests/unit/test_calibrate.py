@@ -14,6 +14,7 @@ from simulator.analytic import predict
 from simulator.errors import DraftscopeError
 from simulator.lowering import lower
 from simulator.studies.calibrate import ADVICE, FITTED, FOLLOWS, KEPT, calibrate
+from simulator.studies.calibration.data import error_of
 from simulator.studies.calibration.fit import identified
 from simulator.studies.calibration.held_out import INCONSISTENT, PREDICTED, SCORED, SKIPPED
 from simulator.studies.calibration.problem import FIELDS
@@ -255,6 +256,21 @@ def test_times_without_an_error_and_with_zero_count_alike():
     assert any("without a standard error" in note for note in silent.notes)
     curve = noted.runtime.verify_curve
     assert curve.high[1][1] / curve.low[1][1] > 1.2
+
+
+def test_an_error_that_no_clock_has_counts_as_the_floor():
+    time = PrefillTime(tokens=1, seconds=2.0, stderr_s=1e-308, where="x")
+    assert error_of(time) == pytest.approx(2e-6)
+    assert error_of(PrefillTime(tokens=1, seconds=2.0, stderr_s=0.1, where="x")) == 0.1
+
+
+def test_equations_without_a_solution_are_one_clear_error(monkeypatch):
+    def singular(matrix):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    monkeypatch.setattr(np.linalg, "inv", singular)
+    with pytest.raises(DraftscopeError, match=r"cannot be fitted together \(Singular matrix\)"):
+        calibrate([sample("gemma_4_e2b")], runtime=RUNTIME)
 
 
 def test_prefills_behind_a_cached_prompt_are_left_out():

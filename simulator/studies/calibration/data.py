@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 UNKNOWN_STDERR = 0.05
 """Relative error of a time whose file states none, or zero: run-to-run noise on a good rig."""
 
+LEAST_STDERR = 1e-6
+"""Smallest relative error that a time counts with: no clock is better."""
+
 SAME_BYTES = 0.15
 """Relative difference of weight bytes beyond which file and target are said to disagree."""
 
@@ -67,8 +70,8 @@ def times_of(timed: Observations | Model) -> list[PassTime | PrefillTime]:
 
 
 def error_of(time: PassTime | PrefillTime) -> float:
-    """Standard error of a time; a share of it where the file states none, or zero [s]."""
-    return time.stderr_s or UNKNOWN_STDERR * time.seconds
+    """Standard error of a time; a share of it where the file states none, or zero; at least a floor [s]."""
+    return max(time.stderr_s or UNKNOWN_STDERR * time.seconds, LEAST_STDERR * time.seconds)
 
 
 def device_of(files: Sequence[Observations], given: str | None) -> DeviceProfile:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from simulator.errors import DraftscopeError
 from simulator.studies.calibration.problem import (
     DRAFTING,
     FIELDS,
@@ -146,11 +147,22 @@ def fit(problem: Problem) -> Fit:
     ----------
     problem : Problem
         Data, prior, equation.
+
+    Raises
+    ------
+    DraftscopeError
+        Where the equations of the fit have no solution.
     """
-    found = _fit(problem)
-    if found.freedom > 0 and found.chi2 > found.freedom:
-        spread = math.sqrt(found.chi2 / found.freedom)
-        found = _fit(replace(problem, spread=spread))
+    try:
+        found = _fit(problem)
+        if found.freedom > 0 and found.chi2 > found.freedom:
+            spread = math.sqrt(found.chi2 / found.freedom)
+            found = _fit(replace(problem, spread=spread))
+    except np.linalg.LinAlgError as error:
+        raise DraftscopeError(
+            f"measurements: these times cannot be fitted together ({error}); allowed: times in the unit of "
+            "their column, and standard errors that are a believable share of them."
+        ) from None
     return found
 
 
