@@ -17,6 +17,8 @@ def read_user_file(path: Path) -> tuple[str, str]:
     ProfileError
         If there is no such file, or it is no UTF-8 text.
     """
+    if path.is_dir():
+        raise ProfileError(f"{path}: is a folder; needed: a readable .toml profile.")
     if not path.is_file():
         raise ProfileError(f"{path}: no such file; needed: a readable .toml profile.")
     try:

@@ -27,6 +27,7 @@ from hw_profiles.loader import (
 from hw_profiles.measurements import CSV_FILES, JSON_FILES, decode_table, facts, rows
 from hw_profiles.references import references
 from hw_profiles.schema import DeviceProfile, Reference, RuntimeProfile
+from hw_profiles.toml_files import read_user_file
 from hw_profiles.verify_curves import list_curves, load_curve, row_cost_table
 
 FORMULA_TOLERANCE = 1e-3
@@ -83,11 +84,8 @@ def load_any(name: str) -> Profile | VerifyCurve:
         If nothing has that id; the message offers the nearest of all lists.
     """
     if name.endswith(".toml"):
-        try:
-            lines = Path(name).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ProfileError(f"{name}: cannot be read as UTF-8 text ({error}).") from error
-        pairs = (line.partition("#")[0].partition("=") for line in lines)
+        _, text = read_user_file(Path(name))
+        pairs = (line.partition("#")[0].partition("=") for line in text.splitlines())
         said = {key.strip(): value.strip().strip("\"'") for key, _, value in pairs}
         if "points" in said:
             return load_curve(name)
@@ -99,6 +97,8 @@ def load_any(name: str) -> Profile | VerifyCurve:
         return load_runtime(name)
     if name in list_curves():
         return load_curve(name)
+    if Path(name).is_dir():
+        raise ProfileError(f"{name}: is a folder; needed: the name of a profile, or a .toml file.")
     known = [*list_devices(), *list_runtimes(), *list_curves()]
     raise unknown("profile", "device, runtime or curve", name, known)
 

@@ -37,6 +37,8 @@ class Source:
     def read(cls, path: str | os.PathLike[str]) -> Source:
         """Read a file, or raise one MeasurementError."""
         file = Path(path)
+        if file.is_dir():
+            raise MeasurementError(f"{path}: is a folder; allowed: a file.")
         if not file.is_file():
             raise MeasurementError(f"{path}: no such file.")
         try:

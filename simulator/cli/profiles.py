@@ -207,6 +207,8 @@ def check(profile: str = "all", /, *, output: Output = DEFAULT) -> int:
         Device, runtime, curve or .toml file; everything that is shipped where omitted.
     """
     output.check()
+    if Path(profile).is_dir():
+        raise DraftscopeError(f"{profile}: is a folder; needed: the name of a profile, or a .toml file.")
     if profile.endswith(".toml") and not Path(profile).is_file():
         raise DraftscopeError(f"{profile}: no such file.")
     records = [asdict(problem) for problem in find_problems(profile)]

@@ -134,3 +134,9 @@ def test_an_empty_name_is_refused(draftscope, files, tmp_path):
     assert ran.code == 2
     assert "--name: '' given; allowed: a name that is not empty." in ran.err
     assert not out.exists()
+
+
+def test_a_folder_is_not_a_measurement_file(draftscope, tmp_path):
+    ran = draftscope("calibrate", "--measurements", tmp_path)
+    assert ran.code == 2
+    assert f"{tmp_path}: is a folder; allowed: a file." in ran.err

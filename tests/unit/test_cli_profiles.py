@@ -146,3 +146,17 @@ def test_check_of_a_missing_file_says_so(draftscope, tmp_path):
     ran = draftscope("profiles", "check", tmp_path / "missing.toml")
     assert ran.code == 2
     assert "missing.toml: no such file" in ran.err
+
+
+@pytest.mark.parametrize("command", [("show",), ("check",), ("diff", "pixel_9")])
+def test_a_folder_and_a_missing_file_are_named(draftscope, tmp_path, command):
+    folder = tmp_path / "folder.toml"
+    folder.mkdir()
+    for given, words in (
+        (tmp_path, f"{tmp_path}: is a folder; needed: "),
+        (folder, f"{folder}: is a folder; needed: "),
+        (tmp_path / "nope.toml", f"{tmp_path / 'nope.toml'}: no such file"),
+    ):
+        ran = draftscope("profiles", *command, given)
+        assert ran.code == 2
+        assert words in ran.err and ran.err.count("\n") == 1
