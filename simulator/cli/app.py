@@ -139,7 +139,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         code = build_app(given)(given, exit_on_error=False, print_error=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except CycloptsError as error:
         return _complain(_in_one_line(str(error)) + " See draftscope --help.")
     except (DraftscopeError, ProfileError) as error:

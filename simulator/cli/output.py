@@ -86,7 +86,8 @@ class Output:
     def write(self, text: str) -> None:
         """Write text to the file, or to stdout."""
         if self.out is None:
-            sys.stdout.write(text)
+            if sys.stdout is not None:  # None where the caller closed it: nobody reads
+                sys.stdout.write(text)
             return
         write_file(Path(self.out), text)
         say(f"wrote {self.out}")

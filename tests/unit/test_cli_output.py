@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -80,3 +82,9 @@ def test_intervals():
     assert interval(1.234, 1.0, 2.0) == "1.23 [1.00..2.00]"
     assert interval(1.234, None, None) == "1.23"
     assert interval(None, 1.0, 2.0) == "-"
+
+
+def test_a_closed_stdout_is_silence(repo_root):
+    command = f"{sys.executable} -m simulator.cli profiles list targets >&-"
+    ran = subprocess.run(["sh", "-c", command], cwd=repo_root, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
