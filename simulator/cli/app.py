@@ -157,6 +157,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # The reader (head, less) has seen enough. Python would complain when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+    except (RecursionError, MemoryError, OverflowError) as error:
+        return _complain(
+            f"the input is nested too deeply or holds a number too large to compute with "
+            f"({type(error).__name__}); allowed: sizes of real models, devices and requests."
+        )
     except OSError as error:
         return _complain(f"{error.filename or 'file'}: {error.strerror or error}.")
     except ValueError as error:

@@ -23,7 +23,10 @@ def check_name(text: str, *, where: str) -> None:
         raise DraftscopeError(f"{where}: {text!r} given; allowed: a name that is not empty.")
 
 
-def whole_numbers(text: str, *, where: str, minimum: int = 0) -> list[int]:
+MOST_DIGITS = 12
+
+
+def whole_numbers(text: str, *, where: str, minimum: int = 0, maximum: int | None = None) -> list[int]:
     """``1-8``, ``1,2,4``, ``1-9+2`` (steps of 2), ``1-64*2`` (doubling), or mixed.
 
     Parameters
@@ -32,10 +35,14 @@ def whole_numbers(text: str, *, where: str, minimum: int = 0) -> list[int]:
         List.
     where : str
         Option, for messages.
-    minimum : int
-        Smallest number allowed.
+    minimum, maximum : int, int or None
+        Smallest and largest number allowed.
     """
     found: list[int] = []
+    if re.search(rf"\d{{{MOST_DIGITS + 1},}}", text):
+        raise DraftscopeError(
+            f"{where}: a number of more than {MOST_DIGITS} digits given; allowed: shorter ones."
+        )
     for part in text.split(","):
         given = part.strip()
         match = _RANGE.fullmatch(given)
@@ -52,6 +59,8 @@ def whole_numbers(text: str, *, where: str, minimum: int = 0) -> list[int]:
                 "(1-8, 1-9+2, 1-64*2)."
             )
         found += values
+    if maximum is not None and max(found) > maximum:
+        raise DraftscopeError(f"{where}: {max(found)} given; allowed: whole numbers up to {maximum}.")
     return list(dict.fromkeys(found))
 
 
@@ -102,7 +111,12 @@ def assignments(given: Sequence[str] | None) -> dict[str, Any] | None:
         key, sign, text = each.partition("=")
         if not sign or not key.strip():
             raise DraftscopeError(f"--set: {each!r} given; allowed: name=number.")
-        found[_axis(key.strip())] = number(text.strip(), where=f"--set {key.strip()}")
+        axis = _axis(key.strip())
+        if axis in found:
+            raise DraftscopeError(
+                f"--set {key.strip()}: {axis} given twice; allowed: one value for each name."
+            )
+        found[axis] = number(text.strip(), where=f"--set {key.strip()}")
     return found
 
 

@@ -10,16 +10,20 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from hw_profiles import ProfileError
 from simulator.cli.case import NOTHING, Case
 from simulator.cli.output import DEFAULT, Output, say
-from simulator.cli.parsing import whole_numbers
+from simulator.cli.parsing import MOST_DIGITS, whole_numbers
 from simulator.cli.predict import emit_results
 from simulator.errors import DraftscopeError, UnknownNameError
 from simulator.files import check_target
 
 REPLICATIONS, SEED = "100", "0"
+MOST_REPLICATIONS = 1_000_000
 OWN = ("replications", "seed", "steps")
 """Options of this command alone, which a scenario may hold too."""
+FLAGS = tuple(field.name for field in fields(Case) if isinstance(getattr(NOTHING, field.name), bool))
+"""Options that are true or false."""
 
 
 def simulate(
@@ -54,9 +58,9 @@ def simulate(
     steps = steps or (Path(own["steps"]) if own["steps"] else None)
     if steps is not None:
         check_target(steps, where="--steps ")
-    given = merged(options, case) if options else case
+    given = merged(options, case, where=f"{scenario}") if options else case
     replications = replications or own["replications"] or REPLICATIONS
-    (number,) = whole_numbers(replications, where="--replications", minimum=1)[:1]
+    (number,) = whole_numbers(replications, where="--replications", minimum=1, maximum=MOST_REPLICATIONS)[:1]
     (start,) = whole_numbers(seed or own["seed"] or SEED, where="--seed")[:1]
     questions, left_out = given.expand()
     if steps is not None and len(questions) > 1:
@@ -103,12 +107,17 @@ def read_scenario(path: Path) -> dict[str, Any]:
         name = key.replace("-", "_")
         if name not in allowed:
             raise UnknownNameError(f"{path}", key, allowed)
-        options[allowed[name]] = _as_option(value, f"{path}:{key}")
+        options[allowed[name]] = _as_option(value, f"{path}:{key}", flag=allowed[name] in FLAGS)
     return options
 
 
-def merged(options: Mapping[str, Any], given: Case) -> Case:
-    """A scenario with the options of the command line laid over it."""
+def merged(options: Mapping[str, Any], given: Case, *, where: str) -> Case:
+    """A scenario with the options of the command line laid over it; faults of its own say the file."""
+    try:
+        replace(NOTHING, **options).expand()
+    except (DraftscopeError, ProfileError) as error:
+        if given == NOTHING:
+            raise DraftscopeError(f"{where}: {error}") from None
     chosen = {
         field.name: getattr(given, field.name)
         for field in fields(Case)
@@ -117,13 +126,18 @@ def merged(options: Mapping[str, Any], given: Case) -> Case:
     return replace(NOTHING, **{**options, **chosen})
 
 
-def _as_option(value: Any, where: str) -> Any:
+def _as_option(value: Any, where: str, *, flag: bool) -> Any:
+    if isinstance(value, bool) != flag:
+        allowed = "true or false" if flag else "text, a number or a list"
+        raise DraftscopeError(f"{where}: {value!r} given; allowed: {allowed}.")
     if isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, float)):
+        if isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
+            raise DraftscopeError(f"{where}: more than {MOST_DIGITS} digits given; allowed: fewer.")
         return str(value)
-    if isinstance(value, list):
+    if isinstance(value, list) and all(isinstance(item, (str, int, float)) for item in value):
         return ",".join(str(item) for item in value)
-    if isinstance(value, dict):
+    if isinstance(value, dict) and where.endswith(":set"):
         return [f"{key}={item}" for key, item in value.items()]
     raise DraftscopeError(f"{where}: {value!r} given; allowed: text, a number, a list or a table.")

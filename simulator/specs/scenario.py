@@ -14,6 +14,10 @@ _MINIMUM = {
     "prompt_tokens": 1.0, "output_tokens": 1.0, "draft_length": 0.0, "batch": 1.0, "temperature": 0.0,
     "context": 0.0, "ambient_c": -40.0,
 }  # fmt: skip
+_MAXIMUM = {
+    "prompt_tokens": 1e7, "output_tokens": 1e7, "draft_length": 1024.0, "batch": 1e6, "temperature": 100.0,
+    "context": 1e7, "ambient_c": 100.0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +56,14 @@ class Scenario:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in _MINIMUM and value is not None:
-                _check(f"scenario.{field.name}", value, _MINIMUM[field.name])
+                _check(f"scenario.{field.name}", value, _MINIMUM[field.name], _MAXIMUM[field.name])
 
 
-def _check(where: str, value: Quantity, minimum: float) -> None:
-    """Refuse NaN, infinite, too small or non-numeric values of a float or an array."""
-    allowed = f"allowed: a finite number >= {minimum:g}."
+def _check(where: str, value: Quantity, minimum: float, maximum: float) -> None:
+    """Refuse NaN, too small, too large or non-numeric values of a float or an array."""
+    allowed = f"allowed: a finite number >= {minimum:g} and <= {maximum:,g}."
     try:
-        good = (value >= minimum) & (value < float("inf"))
+        good = (value >= minimum) & (value <= maximum)
     except TypeError:
         raise DraftscopeError(f"{where}: {value!r} given; {allowed}") from None
     if isinstance(value, bool) or not (good.all() if hasattr(good, "all") else good):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simulator.cli.app import run
 from simulator.cli.parsing import assignments, names, number, share, whole_numbers
 from simulator.errors import DraftscopeError, UnknownNameError
 
@@ -82,7 +83,53 @@ def test_set_errors():
         assignments(["mbu_large"])
     with pytest.raises(UnknownNameError, match="'mbu_large'"):
         assignments(["mbu_larg=1"])
+    with pytest.raises(DraftscopeError, match="mbu_large given twice; allowed: one value"):
+        assignments(["mbu_large=0.5", "runtime.mbu_large=0.6"])
     with pytest.raises(DraftscopeError, match="macs_per_s_scale"):
         assignments(["macs_per_s=1"])
     with pytest.raises(DraftscopeError, match="--prompt-tokens"):
         assignments(["prompt_tokens=1"])
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('device = true\ntarget = "smollm2_135m"', "device: True given"),
+        ("draft_length = {a = 1}", "draft_length: {'a': 1} given"),
+        ("output_tokens = " + "9" * 40, "more than 12 digits"),
+        ('device = "pixel_9"\ntarget = "smollm2_135m"\nprompt_tokens = 3\noutput_tokens = -1', "'-1' given"),
+        ("transfer = 1", "transfer: 1 given; allowed: true or false"),
+    ],
+)
+def test_faults_of_a_scenario_name_its_file(tmp_path, capsys, line, said):
+    path = tmp_path / "mine.toml"
+    path.write_text(line + "\n")
+    assert run(["simulate", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert said in err and "mine.toml" in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--draft-length", "999999999"],
+        ["--draft-length", "9" * 100],
+        ["--prompt-tokens", "1e308"],
+        ["--output-tokens", "1e12"],
+    ],
+)
+def test_numbers_beyond_any_request_are_refused(capsys, more):
+    case = ["predict", "--device", "pixel_9", "--target", "smollm2_135m", "--drafter", "smollm2_mtp_head",
+            "--acceptance-rate", "0.7", "--prompt-tokens", "10", "--output-tokens", "20"]  # fmt: skip
+    name = more[0]
+    given = case[: case.index(name)] + case[case.index(name) + 2 :] if name in case else case
+    assert run([*given, *more]) == 2
+    assert "allowed" in capsys.readouterr().err
+
+
+def test_endless_nesting_is_one_line(tmp_path, capsys):
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 100_000)
+    assert run(["predict", "--device", "pixel_9", "--target", str(path), "--prompt-tokens", "1",
+                "--output-tokens", "2"]) == 2  # fmt: skip
+    assert capsys.readouterr().err.count("\n") == 1
