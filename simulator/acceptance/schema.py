@@ -229,6 +229,17 @@ class Trace:
         )
 
 
+def _names(values: Any, where: str) -> NDArray[np.str_]:
+    """A column of text."""
+    try:
+        found = np.asarray(values, dtype=np.str_)
+    except ValueError:  # bytes that are no text, lists
+        found = np.empty((0, 0), dtype=np.str_)
+    if found.ndim != 1:
+        raise TraceError(f"{where}: is no column of text; allowed: one string a row.")
+    return found
+
+
 def trace_from_columns(
     columns: Mapping[str, Any], metadata: TraceMetadata, source: str = "<memory>"
 ) -> Trace:
@@ -254,7 +265,7 @@ def trace_from_columns(
     for name in COLUMNS:
         if name not in columns:
             raise TraceError(f"{source}: column {name!r} is missing; given: {', '.join(columns)}.")
-    ids, tasks = (np.asarray(columns[name], dtype=np.str_) for name in _NAMES)
+    ids, tasks = (_names(columns[name], f"{source}: column {name!r}") for name in _NAMES)
     rows, depth = len(ids), metadata.max_depth
     if rows == 0:
         raise TraceError(f"{source}: the trace is empty (no rows).")
@@ -269,7 +280,8 @@ def trace_from_columns(
         if array.dtype.kind not in ("iu" if is_int else "f"):
             allowed = "integers" if is_int else "floats"
             raise TraceError(f"{source}: column {name!r}: type {array.dtype}, allowed: {allowed}.")
-        arrays[name] = array.astype(_ROW_INTS.get(name, np.int32) if is_int else np.float32)
+        with np.errstate(over="ignore"):  # an infinity is refused with the other values
+            arrays[name] = array.astype(_ROW_INTS.get(name, np.int32) if is_int else np.float32)
         if is_int and not np.array_equal(arrays[name], array):
             raise TraceError(f"{source}: column {name!r}: a value does not fit {arrays[name].dtype}.")
     start = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1, [rows]]).astype(np.int64)

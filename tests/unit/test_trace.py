@@ -352,3 +352,13 @@ def test_folder_that_cannot_be_made(full_sample, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(TraceError, match="could not be written"):
         write_trace(tmp_path / "file" / "t.parquet", full_sample, metadata(8))
+
+
+@pytest.mark.parametrize("values", [[b"\xff"] * 3, [["a"]] * 3, [["a"], ["b", "c"], []]])
+def test_names_that_are_no_text_are_refused(rng, values):
+    sample = columns(rng, [3], depth=8)
+    array = np.empty(3, dtype=object)
+    array[:] = values
+    for name in ("request_id", "task"):
+        with pytest.raises(TraceError, match=f"column '{name}': is no column of text"):
+            trace_from_columns({**sample, name: array}, metadata(8), "x.parquet")
