@@ -114,6 +114,7 @@ def test_documented_commands_run(repo_root, monkeypatch, capsys):
     if not (repo_root / "simulator/acceptance/traces").exists():
         pytest.skip("no traces are shipped yet")
     monkeypatch.chdir(repo_root)
+    (repo_root / "build").mkdir(exist_ok=True)  # the guide has this line too
     failed = []
     for words in dict.fromkeys(map(tuple, commands)):
         monkeypatch.setattr("sys.argv", ["draftscope", *words])
