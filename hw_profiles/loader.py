@@ -23,6 +23,8 @@ Profile = DeviceProfile | RuntimeProfile
 P = TypeVar("P", DeviceProfile, RuntimeProfile)
 GENERIC = "generic"
 """A device of which only the memory bandwidth is known: ``generic:120`` has 120 GB/s."""
+GENERIC_GB_PER_S = (1.0, 100_000.0)
+"""Least and largest bandwidth of such a device [GB/s]."""
 
 
 def list_devices() -> list[str]:
@@ -169,10 +171,11 @@ def _generic_device(name: str) -> DeviceProfile:
         peak = 1e9 * float(stated)
     except ValueError:
         peak = math.nan
-    if not 0 < peak < math.inf:
+    low, high = GENERIC_GB_PER_S
+    if not 1e9 * low <= peak <= 1e9 * high:
         raise ProfileError(
             f"device: given {name!r}; allowed: {GENERIC}:N with the peak memory bandwidth N in GB/s, a "
-            f"number > 0, such as {GENERIC}:120."
+            f"number from {low:g} to {high:g}, such as {GENERIC}:120."
         )
     where = f"devices/{GENERIC}.toml"
     raw = parse_toml(where, _packaged("devices", GENERIC).read_text("utf-8"))

@@ -211,7 +211,9 @@ def test_generic_device_is_predicted_with_a_wide_interval():
     assert predict(device="generic:240", **case, intervals=False)["decode_tokens_per_s"] > 1.5 * low
 
 
-@pytest.mark.parametrize("stated", ["", "abc", "0", "-3", "nan", "inf", "1e400", "12GB"])
+@pytest.mark.parametrize(
+    "stated", ["", "abc", "0", "-3", "nan", "inf", "1e400", "12GB", "1e99", "1e-30", "0.99", "100001"]
+)
 def test_generic_device_refuses_what_is_no_bandwidth(stated):
     with pytest.raises(ProfileError, match=r"allowed: generic:N with the peak memory bandwidth N in GB/s"):
         load_device(f"generic:{stated}")
