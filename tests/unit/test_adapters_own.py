@@ -181,7 +181,7 @@ def test_unknown_files(tmp_path):
     refused(path, "no known tool")
     refused(path, ":1: is not UTF-8 text", format="mlx")
     refused(tmp_path / "absent", "no such file")
-    refused(tmp_path, "no such file")
+    refused(tmp_path, "is a folder")
     with pytest.raises(UnknownNameError, match="Did you mean 'llama_bench'"):
         read_observations(path, "lama_bench")
 
