@@ -23,6 +23,7 @@ from hw_profiles import (
 from hw_profiles.errors import unknown
 from hw_profiles.views import check as find_problems
 from hw_profiles.views import diff as find_differences
+from hw_profiles.views import load_any
 from hw_profiles.views import show as values_of
 from simulator.cli.catalogue import CATALOGUES
 from simulator.cli.output import DEFAULT, Output, table
@@ -127,6 +128,7 @@ def show(profile: str, /, *, sources: Annotated[bool, Parameter(negative="")] = 
         Spell out title and address of the sources.
     """
     output.check()
+    _check_sort(profile)
     records = [asdict(value) for value in values_of(profile, sources=sources)]
     output.emit(records, command="profiles show", markdown=lambda: _show(records, sources))
     return 0
@@ -177,6 +179,8 @@ def diff(a: str, b: str, /, *, output: Output = DEFAULT) -> int:
         Name or .toml file of the same sort.
     """
     output.check()
+    _check_sort(a)
+    _check_sort(b)
     records = [asdict(each) for each in find_differences(a, b)]
     output.emit(records, command="profiles diff", markdown=lambda: _diff(records, a, b))
     return 0
@@ -211,10 +215,26 @@ def check(profile: str = "all", /, *, output: Output = DEFAULT) -> int:
         raise DraftscopeError(f"{profile}: is a folder; needed: the name of a profile, or a .toml file.")
     if profile.endswith(".toml") and not Path(profile).is_file():
         raise DraftscopeError(f"{profile}: no such file.")
+    _check_sort(profile)
+    shipped = ("all", *list_devices(), *list_runtimes(), *list_curves())
+    if profile not in shipped and not profile.endswith(".toml"):
+        load_any(profile)  # a name of nothing is wrong usage, a faulty profile is a finding
     records = [asdict(problem) for problem in find_problems(profile)]
     output.emit(records, command="profiles check", markdown=lambda: _problems(records),
                 extra={"problems": len(records)})  # fmt: skip
     return 1 if records else 0
+
+
+def _check_sort(name: str) -> None:
+    """Refuse a target, drafter or acceptance, and say where it is listed."""
+    if name in (*list_devices(), *list_runtimes(), *list_curves()):
+        return
+    for sort, catalogue in CATALOGUES.items():
+        if any(name == record["id"] for record in catalogue.records()):
+            raise DraftscopeError(
+                f"{name}: is one of the {sort}, see draftscope profiles list {sort}; allowed: a device, "
+                "runtime or verify curve."
+            )
 
 
 def _problems(records: list[dict[str, Any]]) -> str:

@@ -160,3 +160,26 @@ def test_a_folder_and_a_missing_file_are_named(draftscope, tmp_path, command):
         ran = draftscope("profiles", *command, given)
         assert ran.code == 2
         assert words in ran.err and ran.err.count("\n") == 1
+
+
+def test_check_of_an_unknown_name_is_wrong_usage(draftscope):
+    for name, words in (("pixel9", "Did you mean 'pixel_9'?"), ("generic:1e99", "from 1 to 100000")):
+        ran = draftscope("profiles", "check", name)
+        assert (ran.code, ran.out) == (2, "")
+        assert words in ran.err and len(ran.err.splitlines()) == 1
+    assert draftscope("profiles", "check", "generic:120").code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "sort"),
+    [
+        ("gemma_4_e2b", "targets"),
+        ("gemma_4_e2b_assistant", "drafters"),
+        ("gemma_4_e4b_speed_bench_coding", "acceptances"),
+    ],
+)
+@pytest.mark.parametrize("command", [["show"], ["check"], ["diff", "pixel_9"]])
+def test_a_name_of_another_list_says_which(draftscope, command, name, sort):
+    ran = draftscope("profiles", *command, name)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{name}: is one of the {sort}, see draftscope profiles list {sort}" in ran.err
