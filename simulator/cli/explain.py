@@ -34,6 +34,8 @@ class Measurement:
     """Time under load when the measurement ended, for heat; one response where omitted."""
 
 
+MOST_SPEEDUP, MOST_TOKENS_PER_S = 1e4, 1e7
+"""Largest measured numbers that are believed; tokens a pass bound the speedup, so they share its limit."""
 NOT_MEASURED = Measurement()
 """No option given."""
 
@@ -114,20 +116,27 @@ def measured_of(given: Measurement, draft_length: int, *, best: bool = False) ->
         raise DraftscopeError(
             "--measured-speedup and --measured-tokens-per-s given; allowed: one of them (and the baseline)."
         )
-    baseline = number(given.baseline_tokens_per_s, where="--baseline-tokens-per-s", minimum=1e-6)
+    baseline = number(given.baseline_tokens_per_s, where="--baseline-tokens-per-s", minimum=1e-6,
+                      maximum=MOST_TOKENS_PER_S)  # fmt: skip
     at = None if best else draft_length
     if given.measured_speedup is not None:
-        speedups = pairs(given.measured_speedup, "--measured-speedup", at)
+        speedups = pairs(given.measured_speedup, "--measured-speedup", at, maximum=MOST_SPEEDUP)
     elif baseline is None:
         raise DraftscopeError(
             "--measured-tokens-per-s: given without --baseline-tokens-per-s; a speedup needs both."
         )
     else:
-        speeds = pairs(given.measured_tokens_per_s or "", "--measured-tokens-per-s", at)
+        speeds = pairs(given.measured_tokens_per_s or "", "--measured-tokens-per-s", at,
+                       maximum=MOST_TOKENS_PER_S)  # fmt: skip
         speedups = {length: speed / baseline for length, speed in speeds.items()}
+        if max(speedups.values()) > MOST_SPEEDUP:
+            raise DraftscopeError(
+                f"--measured-tokens-per-s: {max(speedups.values()):g} times --baseline-tokens-per-s given; "
+                f"allowed: a speedup of at most {MOST_SPEEDUP:g}."
+            )
     tokens: Mapping[int, float] = {}
     if given.mean_tokens_per_pass is not None:
-        tokens = pairs(given.mean_tokens_per_pass, "--mean-tokens-per-pass", at)
+        tokens = pairs(given.mean_tokens_per_pass, "--mean-tokens-per-pass", at, maximum=MOST_SPEEDUP)
         lost = [length for length in tokens if length not in speedups]
         if lost:
             raise DraftscopeError(
@@ -142,7 +151,7 @@ def measured_of(given: Measurement, draft_length: int, *, best: bool = False) ->
     )  # fmt: skip
 
 
-def pairs(text: str, where: str, draft_length: int | None) -> dict[int, float]:
+def pairs(text: str, where: str, draft_length: int | None, *, maximum: float) -> dict[int, float]:
     """``1.2`` at the draft length of the case, or ``2:1.11,3:0.88``.
 
     Parameters
@@ -153,6 +162,8 @@ def pairs(text: str, where: str, draft_length: int | None) -> dict[int, float]:
         Option, for messages.
     draft_length : int or None
         K of a number without one.
+    maximum : float
+        Largest number allowed.
 
     Raises
     ------
@@ -162,6 +173,7 @@ def pairs(text: str, where: str, draft_length: int | None) -> dict[int, float]:
     found: dict[int, float] = {}
     for part in text.split(","):
         key, sign, rest = part.partition(":")
+        value = number(rest if sign else key, where=where, minimum=1e-6, maximum=maximum)
         if not sign and draft_length is None:
             raise DraftscopeError(
                 f"{where}: {text!r} given without a draft length; give --draft-length, or K:VALUE pairs such "
@@ -170,7 +182,6 @@ def pairs(text: str, where: str, draft_length: int | None) -> dict[int, float]:
         length = draft_length
         if sign:
             (length,) = whole_numbers(key, where=f"{where} (the K of K:VALUE)", minimum=1)[:1]
-        value = number(rest if sign else key, where=where, minimum=1e-6)
         if length is None or value is None or length in found:
             raise DraftscopeError(f"{where}: {text!r} given; allowed: one number for each draft length.")
         found[length] = value
@@ -185,7 +196,7 @@ def _with_counted(case: Case, given: Measurement) -> Case:
     lengths = (
         whole_numbers(case.draft_length, where="--draft-length") if case.draft_length != "best" else [None]
     )
-    counted = pairs(given.mean_tokens_per_pass, "--mean-tokens-per-pass", lengths[0])
+    counted = pairs(given.mean_tokens_per_pass, "--mean-tokens-per-pass", lengths[0], maximum=MOST_SPEEDUP)
     at = lengths[0] if lengths[0] in counted else max(counted)
     if at is not None and not 1.0 <= counted[at] <= at + 1.0:
         raise DraftscopeError(

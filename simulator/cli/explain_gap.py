@@ -78,8 +78,8 @@ def gap_lines(found: Residual) -> list[str]:
         (
             str(point["draft_length"]), times(point["measured"]), times(point["predicted"]),
             "-" if point["tokens_per_pass"] is None else f"{point['tokens_per_pass']:.2f}",
-            f"{point['predicted_tokens_per_pass']:.2f}", number(point["step_time_s"] * 1e3),
-            number(point["predicted_step_time_s"] * 1e3),
+            f"{point['predicted_tokens_per_pass']:.2f}", "-" if point["step_time_s"] is None
+            else number(point["step_time_s"] * 1e3), number(point["predicted_step_time_s"] * 1e3),
         )
         for point in found.points
     ]  # fmt: skip

@@ -133,7 +133,7 @@ class Residual:
         together, or one beyond its range), ``unexplained`` (not by bytes, compute and dispatch).
     points : tuple of dict
         draft_length, measured and predicted speedup, low, high, tokens_per_pass of both, gap (measured /
-        predicted), step_time_s of both.
+        predicted), step_time_s of both (that of counts that cannot be is None).
     at : int
         Draft length that the numbers of the causes are for: the one with the largest gap.
     causes : tuple of Suspect
@@ -369,7 +369,8 @@ def _point(point: Point, metrics: Mapping[str, Any], interval: tuple[float, floa
         "draft_length": point.draft_length, "measured": point.speedup, "predicted": predicted,
         "low": None if interval is None else interval[0], "high": None if interval is None else interval[1],
         "gap": point.speedup / predicted, "tokens_per_pass": point.tokens_per_pass,
-        "predicted_tokens_per_pass": expected, "step_time_s": tokens / point.speedup * plain_s,
+        "predicted_tokens_per_pass": expected,
+        "step_time_s": tokens / point.speedup * plain_s if _possible(point) else None,
         "predicted_step_time_s": step_s,
     }  # fmt: skip
 

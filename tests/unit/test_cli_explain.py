@@ -109,6 +109,9 @@ def test_impossible_counts_are_said_in_words(draftscope):
     ran = draftscope(*CASE, *RATE, *K3, "--measured-speedup", "2.6", "--mean-tokens-per-pass", "2.4")
     assert "The counts contradict each other" in ran.out
     assert "A speedup of 2.60x needs 2.60 tokens a step or more; the counter says 2.40." in ran.out
+    row = next(line for line in ran.out.splitlines() if line.replace(" ", "").startswith("|3|2.60x|"))
+    assert row.split("|")[6].strip() == "-"
+    assert float(row.split("|")[7]) > 0
 
 
 def test_what_cannot_move_is_said_in_words(draftscope):
@@ -136,6 +139,12 @@ def test_a_fault_is_said_in_words(draftscope):
         ((*RATE, *K3, "--measured-tokens-per-s", "10"), "without --baseline-tokens-per-s"),
         ((*RATE, *K3, "--measured-speedup", "1", "--measured-tokens-per-s", "10"), "allowed: one of them"),
         ((*RATE, "--measured-speedup", "1"), "given without a draft length"),
+        ((*RATE, "--measured-speedup", "nan"), "'nan' given; allowed: a number"),
+        ((*RATE, "--measured-speedup", "abc"), "'abc' given; allowed: a number"),
+        ((*RATE, *K3, "--measured-speedup", "1e5"), "<= 10000"),
+        ((*RATE, *K3, "--measured-tokens-per-s", "1e8", "--baseline-tokens-per-s", "9"), "<= 1e+07"),
+        ((*RATE, *K3, "--measured-tokens-per-s", "9", "--baseline-tokens-per-s", "1e8"), "<= 1e+07"),
+        ((*RATE, *K3, "--measured-tokens-per-s", "1e6", "--baseline-tokens-per-s", "1"), "at most 10000"),
         ((*RATE, *K3, "--measured-speedup", "0"), "a number >= 1e-06"),
         ((*RATE, *K3, "--measured-speedup", "x"), "'x' given; allowed: a number"),
         ((*RATE, *K3, "--measured-speedup", "2:1,2:1"), "one number for each draft length"),

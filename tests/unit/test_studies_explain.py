@@ -284,6 +284,7 @@ def test_impossible_counts_are_never_fitted(speedup, tokens):
     gap = residual(case(), measured)
     assert gap.status == "inconsistent"
     assert [each.cause for each in gap.causes] == [COUNTER]
+    assert gap.points[0]["step_time_s"] is None
 
 
 def test_a_counter_that_says_all_were_accepted_comes_first():
