@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -150,8 +151,9 @@ def ask(
     }  # fmt: skip
     names = {field.name for field in fields(Scenario)}
     given = {name: value for name, value in numbers.items() if value is not None}
-    given |= {name: value for name, value in (axes or {}).items() if name in names}
-    for name, value in (axes or {}).items():
+    axes = _checked_axes(axes)
+    given |= {name: value for name, value in axes.items() if name in names}
+    for name, value in axes.items():
         check_range(name, value)
     asked = replace(scenario or Scenario(prompt_tokens=1, output_tokens=2), **given)
     lengths = np.asarray(asked.draft_length, dtype=float)
@@ -185,7 +187,7 @@ def ask(
     return Question(
         lowered=lowered,
         scenario=asked,
-        axes={name: value for name, value in (axes or {}).items() if name not in names},
+        axes={name: value for name, value in axes.items() if name not in names},
         acceptance=model,
         task=task,
         has_prompt=has_prompt,
@@ -204,3 +206,17 @@ def _builds(target: Any, drafter: Any, lowered: Lowered) -> dict[str, str]:
     if isinstance(drafter, (str, Path)) and "@" in str(drafter) and not Path(drafter).exists():
         found["drafter"] = f"{lowered.ids['drafter']}@{str(drafter).rpartition('@')[2]}"
     return found
+
+
+def _checked_axes(axes: Any) -> dict[str, Any]:
+    """Overrides by name; refuses what is no table of them."""
+    if axes is None:
+        return {}
+    if not isinstance(axes, Mapping) or not all(isinstance(name, str) for name in axes):
+        raise DraftscopeError(
+            f"axes: {axes!r} given; allowed: a table of names and numbers such as {{'mbu_large': 0.5}}."
+        )
+    for name, value in axes.items():
+        if name.removeprefix("draft_") == "verify_curve" and not np.iterable(value):
+            raise DraftscopeError(f"axis {name}: {value!r} given; allowed: one cost a width of the curve.")
+    return dict(axes)

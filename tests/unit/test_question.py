@@ -79,3 +79,10 @@ def test_many_designs_ask_for_their_longest_drafts():
     assert question.longest == 4
     with pytest.raises(DraftscopeError, match="scenario: none given"):
         question.check_tokens()
+
+
+@pytest.mark.parametrize("axes", [5, "mbu_large=1", {5: 1.0}, {"verify_curve": 5}])
+def test_axes_that_are_no_table_of_numbers_are_refused(axes):
+    with pytest.raises(DraftscopeError, match=r"ax[ie]s.*given; allowed"):
+        predict(device="pixel_9", target="smollm2_135m", draft_length=0, prompt_tokens=10, output_tokens=20,
+                axes=axes)  # fmt: skip
