@@ -117,16 +117,30 @@ def lower(
 
 
 def lower_cached(**case: Any) -> Lowered:
-    """:func:`lower`, remembered where everything is given by the name of a shipped file.
+    """:func:`lower`, remembered for names of shipped files and for loaded (frozen) objects.
+
+    What a path names may change between two calls, so a path is always read again.
 
     Parameters
     ----------
     **case
         As in :func:`lower`.
     """
-    if all(value is None or (isinstance(value, str) and NAME.fullmatch(value)) for value in case.values()):
+    values = list(case.values())
+    if all(value is None or (isinstance(value, str) and NAME.fullmatch(value)) for value in values):
         return _lowered_by_name(tuple(sorted(case.items())))
-    return lower(**case)
+    if any(isinstance(v, Path) or (isinstance(v, str) and not NAME.fullmatch(v)) for v in values):
+        return lower(**case)
+    key = tuple((name, v if v is None or isinstance(v, str) else id(v)) for name, v in sorted(case.items()))
+    if key not in _RECENT:
+        if len(_RECENT) >= MOST_RECENT:
+            _RECENT.pop(next(iter(_RECENT)))
+        _RECENT[key] = (values, lower(**case))  # the values stay alive, so that no id is used twice
+    return _RECENT[key][1]
+
+
+MOST_RECENT = 256
+_RECENT: dict[tuple[tuple[str, Any], ...], tuple[list[Any], Lowered]] = {}
 
 
 @lru_cache(maxsize=512)
