@@ -69,7 +69,7 @@ def test_tuning_leaves_the_own_source_out(found):
 
 
 def test_calibrated_beats_a_straight_line(found):
-    """Issue of record: half within 1.5 %, 5 % on average with errors capped at 50 %."""
+    """Half within 1.5 %, 5 % on average with errors capped at 50 %."""
     got = summary(found, "calibrated")
     line = got["rules"]["straight line of the step cost in K, from the other rows"]
     assert got["median_absolute_error"] <= 0.015
