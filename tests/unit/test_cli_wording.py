@@ -1,4 +1,4 @@
-"""Help, errors, notes and formats that a newcomer stumbled over, each with what it must say."""
+"""Help, errors, notes and formats that new users stumble over, each with what it must say."""
 
 from __future__ import annotations
 
